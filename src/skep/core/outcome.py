@@ -1,0 +1,92 @@
+"""How one run ended, as types: only what can happen can be said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The handler returned. `result` is JSON. `next_due`: of a cron series, when it runs next (ms)."""
+
+    result: bytes
+    next_due: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """It failed and runs again `after` so many milliseconds. `error` is JSON."""
+
+    after: int
+    error: bytes
+    timeout: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The handler passed its job back for so many milliseconds, which is neither failure nor attempt."""
+
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It failed for good."""
+
+    error: bytes
+    timeout: bool = False
+    next_due: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The handler cancelled its job, or ended because it was asked to."""
+
+    reason: str = ""
+    next_due: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """Its process died, or never answered again. `next_due`: as of a success, should this stall be its last."""
+
+    error: bytes
+    next_due: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A stopping worker hands it back, which uses nothing up."""
+
+
+Outcome = Succeeded | Retried | Postponed | Failed | Cancelled | Stalled | Returned
+
+
+def words(outcome: Outcome) -> tuple[str, int | str, bytes | str]:
+    """How the script is told: its word, a time, a text."""
+    match outcome:
+        case Succeeded(result, next_due):
+            return ("succeeded", "", result) if next_due is None else ("ended", next_due, result)
+        case Retried(after, error, timeout):
+            return _timed("retried", timeout), after, error
+        case Postponed(after):
+            return "postponed", after, ""
+        case Failed(error, timeout, next_due):
+            return _timed("failed", timeout), _or_empty(next_due), error
+        case Cancelled(reason, next_due):
+            return "cancelled", _or_empty(next_due), reason
+        case Stalled(error, next_due):
+            return "stalled", _or_empty(next_due), error
+        case Returned():
+            return "returned", "", ""
+        case _:
+            assert_never(outcome)
+
+
+def _timed(word: str, timeout: bool) -> str:
+    return f"timeout:{word}" if timeout else word
+
+
+def _or_empty(value: int | None) -> int | str:
+    return "" if value is None else value

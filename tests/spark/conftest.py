@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from skep.spark import session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One for the whole run. The first compiler alone is enough for so few rows, and ready sooner."""
+    made = session(
+        "local[2]",
+        **{
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.session.timeZone": "UTC",
+        },
+    )
+    yield made
+    made.stop()
