@@ -10,6 +10,9 @@ PYTHON ?= python3
 # More words for pytest, the demo or the benchmark: make test ARGS='-k retry'
 ARGS ?=
 
+# What is run on every kind of server.
+ON_ANY_SERVER := tests/scripts tests/store tests/queue tests/worker tests/model
+
 TEST := build/venv-test
 DEMO := build/venv-demo
 # Folders too, so that a file that goes is missed.
@@ -26,6 +29,12 @@ test: $(TEST)/.installed ## the tests that every change must pass: on Valkey, at
 
 test-all: $(TEST)/.installed ## all tests: also the long random runs and the other servers, at most 25 minutes
 	SKEP_TEST_WHEEL=1 $(TEST)/bin/pytest $(ARGS)
+	@if command -v redis-server >/dev/null; then \
+		echo "== the same on $$(redis-server --version | cut -d ' ' -f 1-3)"; \
+		SKEP_TEST_SERVER=redis-server $(TEST)/bin/pytest -m 'not long' $(ON_ANY_SERVER) $(ARGS); \
+	else \
+		echo "skipped: the tests on Redis (there is no redis-server on the PATH)"; \
+	fi
 
 check: $(TEST)/.installed ## format, lint, types, dead code, and the rules of tests/architecture
 	$(TEST)/bin/ruff format --check

@@ -70,9 +70,9 @@ class Anchor:
         return capped(raw.LIFE_US / min(each.life_us for each in self._raw)), "raw"
 
     def best_drain(self) -> tuple[float, str] | None:
-        """The fastest of the other queues, and what each did."""
+        """The fastest of the other queues, and what each did; nothing without bee-queue, which is the fastest known."""
         best = {name: max(passes) for name, passes in self._drained.items()}
-        if not best:
+        if others.BEE not in best:
             return None
         return max(best.values()), ", ".join(f"{name} {figure(value)}" for name, value in best.items())
 

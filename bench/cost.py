@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 
 from bench.anchor import Anchor
@@ -43,6 +43,10 @@ class Cost:
     @property
     def life(self) -> float:
         return self.add + self.claim + self.settle
+
+    @property
+    def serving(self) -> float:
+        return self.claim + self.settle
 
     def __str__(self) -> str:
         return f"add {figure(self.add)}, claim {figure(self.claim)}, settle {figure(self.settle)} us"
@@ -102,77 +106,84 @@ class Cycle:
         return claimed.runs
 
 
+@dataclass(slots=True)
+class Passes:
+    """What each pass cost: with few jobs waiting, with very many, and while finished jobs are pruned."""
+
+    few: list[Cost] = field(default_factory=list[Cost])
+    many: list[Cost] = field(default_factory=list[Cost])
+    pruning: list[Cost] = field(default_factory=list[Cost])
+
+
 def costs(anchor: Anchor, *, quick: bool) -> list[Target]:
     """Server time and memory of a job."""
-    small, large = _memory(SAMPLE), MANY // 4 if quick else MANY
-    few_costs: list[Cost] = []
-    many_costs: list[Cost] = []
-    trimmed: list[Cost] = []
+    large = MANY // 4 if quick else MANY
+    passes = Passes()
+    small_bytes = _memory(SAMPLE)
     with Server() as here, Server() as there:
         few, many = Cycle(here), Cycle(there)
         few.fill(FEW)
         note(f"costs, filling a queue with {large:,} jobs")
-        per_job = _fill(many, there, large)
+        large_bytes = _fill(many, there, large)
         for cycle in (few, many):
             cycle.lives(WARM)
         for nth in range(3 if quick else 6):
             note(f"costs, pass {nth + 1}")
             anchor.measure_raw()
-            few_costs.append(few.lives(10_000))
-            many_costs.append(many.lives(10_000))
+            passes.few.append(few.lives(10_000))
+            passes.many.append(many.lives(10_000))
         few.queue.configure(retention=Retention(max_succeeded=10_000))
         few.lives(WARM)
-        trimmed += [few.lives(10_000) for _ in few_costs]
+        passes.pruning += [few.lives(10_000) for _ in passes.few]
         few.close()
         many.close()
-    best, best_many = min(few_costs, key=_life), min(many_costs, key=_life)
-    serving = min(each.claim + each.settle for each in few_costs)
-    full = min(each.claim + each.settle for each in trimmed)
+    memory = [_memory_target(SAMPLE, small_bytes, 140), _memory_target(large, large_bytes, 120)]
+    return [_serving_target(anchor, passes), *memory, _depth_target(passes, large)]
+
+
+def _serving_target(anchor: Anchor, passes: Passes) -> Target:
+    pruning = min(each.serving for each in passes.pruning)
     scale, by = anchor.server()
-    return [
-        Target(
-            part="engine",
-            name="claim and settle, batches of 100, full events",
-            goal=4,
-            unit="us of server time",
-            value=serving,
-            at_most=True,
-            scale=scale,
-            scaled_by=by,
-            note=f"{best}; {figure(full)} us while as many finished jobs are pruned as end",
-        ),
-        Target(
-            part="engine",
-            name="memory of a waiting job, 10,000 jobs",
-            goal=140,
-            unit="bytes",
-            value=small,
-            at_most=True,
-            note="events with their data counted",
-        ),
-        Target(
-            part="engine",
-            name=f"memory of a waiting job, {large:,} jobs",
-            goal=120,
-            unit="bytes",
-            value=per_job,
-            at_most=True,
-            note="events with their data counted",
-        ),
-        Target(
-            part="engine",
-            name=f"server time of a life, {large:,} waiting against {FEW:,}",
-            goal=2.5,
-            unit="times",
-            value=best_many.life / best.life,
-            at_most=True,
-            note=f"{best_many}, against {best}",
-        ),
-    ]
+    return Target(
+        part="engine",
+        name="claim and settle, batches of 100, full events",
+        goal=4,
+        unit="us of server time",
+        value=min(each.serving for each in passes.few),
+        at_most=True,
+        scale=scale,
+        scaled_by=by,
+        note=f"{_least(passes.few)}; {figure(pruning)} us while as many finished jobs are pruned as end",
+    )
 
 
-def _life(cost: Cost) -> float:
-    return cost.life
+def _memory_target(jobs: int, measured: float, goal: float) -> Target:
+    return Target(
+        part="engine",
+        name=f"memory of a waiting job, {jobs:,} jobs",
+        goal=goal,
+        unit="bytes",
+        value=measured,
+        at_most=True,
+        note="events with their data counted",
+    )
+
+
+def _depth_target(passes: Passes, jobs: int) -> Target:
+    few, many = _least(passes.few), _least(passes.many)
+    return Target(
+        part="engine",
+        name=f"server time of a life, {jobs:,} waiting against {FEW:,}",
+        goal=2.5,
+        unit="times",
+        value=many.life / few.life,
+        at_most=True,
+        note=f"{many}, against {few}",
+    )
+
+
+def _least(costs: list[Cost]) -> Cost:
+    return min(costs, key=lambda cost: cost.life)
 
 
 def _fill(cycle: Cycle, server: Server, count: int) -> float:

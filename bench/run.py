@@ -63,7 +63,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="half the passes")
     parser.add_argument("--peers", action="store_true", help="install BullMQ and Dramatiq too, for the drains")
     parser.add_argument("--write", action="store_true", help=f"rewrite the tables of {PAGE.relative_to(ROOT)}")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.write and args.only:
+        parser.error("--write goes with all sections: the page has all targets")
+    return args
 
 
 def _sections(names: str) -> list[str]:

@@ -33,8 +33,11 @@ from skep.errors import (
     SkepError,
     StaleJob,
 )
+from skep.event import Event
 from skep.job import Job
 from skep.queue import Queue
+from skep.roster import queues
+from skep.several import as_completed, wait
 from skep.store.connect import Connection
 from skep.worker.context import CurrentJob, current_job
 from skep.worker.worker import Worker
@@ -45,6 +48,10 @@ __all__ = [
     "Worker",
     "Job",
     "AsyncJob",
+    "Event",
+    "wait",
+    "as_completed",
+    "queues",
     "CurrentJob",
     "current_job",
     "JobOptions",

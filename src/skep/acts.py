@@ -45,10 +45,11 @@ class Which(TypedDict, total=False):
     older_than: Duration
 
 
-MOST_IN_A_TRIP = 500
+# An act costs the server 25 us, and where the job carries 64 KiB, 130 us: no call is to hold it for 2 ms.
+MOST_IN_A_TRIP = 12
 MAX_LINE = 8 << 10
 MAX_LOGS = 1000
-SLICE = 100
+SLICE = 50
 LEVEL = re.compile(r"\w{1,20}")
 
 
@@ -88,8 +89,9 @@ def on_matching(keys: Keys, act: Act, where: Where, older_than: Duration | None 
         found, cursor = yield from pages.page(keys, where, SLICE, cursor)
         more = cursor is not None
         meant = [each for each in found if older_than is None or _age_from(each) <= before]
-        if meant:
-            changed += len((yield act([(each.id, f"{each.status} {each.head.life}") for each in meant])))
+        for first in range(0, len(meant), MOST_IN_A_TRIP):
+            some = meant[first : first + MOST_IN_A_TRIP]
+            changed += len((yield act([(each.id, f"{each.status} {each.head.life}") for each in some])))
     return changed
 
 
@@ -129,11 +131,11 @@ def empty(keys: Keys) -> Flow[int]:
 
 
 def look(keys: Keys, id: str, life: int) -> Flow[JobRecord]:
-    """A life as it stands now; of a series the present one."""
+    """A life as it stands now; of a series the present one, and of a merged one that in which it is."""
     record = yield from _known(keys, id)
     if record is None:
         raise JobNotFound(id)
-    if record.head.life == life or record.head.options.get("again"):
+    if record.head.life == life or record.head.options.get("again") or life in record.known.merged:
         return record
     twin = twin_of(record)
     if twin is None or twin.head.life != life:
@@ -239,4 +241,7 @@ def stands(keys: Keys, id: str, life: int, where: str) -> Flow[str]:
         return f"not in time: {gone}"
     worker = f" by {record.lease.worker}" if record.lease else ""
     error = f"; its last error: {record.error.type}: {record.error.message}" if record.error else ""
-    return f"job {id!r} of queue {keys.name!r} at {where} has not ended in time: it is {record.status}{worker}{error}"
+    working = len((yield views.workers(keys)))
+    listen = f"{working or 'no'} worker{'' if working == 1 else 's'} of the queue there"
+    what = f"job {id!r} of queue {keys.name!r} at {where} has not ended in time"
+    return f"{what}: it is {record.status}{worker}{error}; {listen}"

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
-from skep import acts, lifecycle
+from skep import acts, lifecycle, reading
 from skep.acts import LogLine
 from skep.adding import AddedOne
 from skep.alink import AsyncLink
 from skep.core.call import Call
+from skep.core.codec import decode
 from skep.core.job import JobRecord
 from skep.core.keys import Keys
 from skep.core.options import ChangeOptions
 from skep.core.terms import Duration
 from skep.core.unset import UNSET
+from skep.drafts import Template
+from skep.errors import ServerUnavailable
+from skep.event import Event, shown
 from skep.handler import Registry
 from skep.jobfields import JobFields
 from skep.lifecycle import Target
+from skep.listeners import Decorator, EventHandler
+from skep.reading import WAIT, Story
+from skep.views import Ending
 
 R_co = TypeVar("R_co", covariant=True)
+
+
+async def add(link: AsyncLink, template: Template, data: bytes) -> AsyncJob[Any]:
+    """A job that is added; where the server does not answer, `await error.settle()` gives it."""
+    try:
+        return AsyncJob(link, await link.add(template, data))
+    except ServerUnavailable as error:
+        raise error.told_as(partial(AsyncJob, link)) from error
 
 
 class AsyncJob(JobFields[R_co]):
@@ -44,17 +59,34 @@ class AsyncJob(JobFields[R_co]):
     def _registry(self) -> Registry:
         return self._link.registry
 
-    async def result(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 - as `Job.result` has it
-        """What its handler returned, when it has. Raises JobFailed, JobCancelled, JobNotFound or TimeoutError."""
+    async def result(
+        self,
+        timeout: Duration | None = None,  # noqa: ASYNC109 - as `Job.result` has it
+        on_progress: Callable[[Any], object] | None = None,
+    ) -> R_co:
+        """What its handler returned, when it has. Raises JobFailed, JobCancelled, JobNotFound or TimeoutError.
+
+        `on_progress` is called with what its runs report meanwhile; what it gives is awaited, if it can be.
+        """
         seconds = acts.seconds("timeout", timeout)
-        async with self._link.results.expecting([(self.id, self.life)]) as [promise]:
-            try:
-                ending = await asyncio.wait_for(promise, seconds)
-            except TimeoutError:
-                where = self._link.connection.safe_url
-                raise TimeoutError(await self._link.run(acts.stands(self._keys, self.id, self.life, where))) from None
-        result: R_co = self._outcome(ending)
+        if self._ending is None:
+            self._ending = await self._wait(seconds, on_progress)
+        if self._ending is None:
+            where = self._link.connection.safe_url
+            raise TimeoutError(await self._link.run(acts.stands(self._keys, self.id, self.life, where)))
+        result: R_co = self._outcome(self._ending)
         return result
+
+    async def _wait(self, seconds: float | None, on_progress: Callable[[Any], object] | None) -> Ending | None:
+        if on_progress is None:
+            return await self._link.results.wait((self.id, self.life), seconds)
+
+        async def hear(text: bytes) -> None:
+            given = on_progress(decode(text))
+            if inspect.isawaitable(given):
+                await given
+
+        return await self._link.results.wait((self.id, self.life), seconds, hear)
 
     async def refresh(self) -> AsyncJob[R_co]:
         """Asks the server how it stands now; gives itself."""
@@ -111,6 +143,30 @@ class AsyncJob(JobFields[R_co]):
             lines, after = await self._link.run(acts.lines(self._keys, self.id, after))
             for line in lines:
                 yield line
+
+    async def events(self) -> AsyncIterator[Event]:
+        """The events of its life, as far as they are kept; those to come too, until it has ended."""
+        place, story = await self._link.run(reading.birth(self._keys, self.id, self.life)), Story(self.id, self.life)
+        rests = is_over = False
+        while not story.is_over:
+            if rests:
+                is_over = await self._link.run(reading.is_over(self._keys, story))
+            place, found = await self._link.run(reading.more(self._keys, place))
+            for event in story.of(found):
+                yield shown(event, self.queue)
+            if not found and is_over:
+                return
+            if not found and rests:
+                await self._link.store.listen(reading.to_wait_for(self._keys, place), WAIT, count=1)
+            rests = not found
+
+    @overload
+    def on(self, type: str, function: EventHandler, /) -> EventHandler: ...
+    @overload
+    def on(self, type: str, function: None = None, /) -> Decorator: ...
+    def on(self, type: str, function: EventHandler | None = None, /) -> Any:
+        """Has `def f(event)` told of events of its life, while `queue.listen` runs: `job.on("progress", f)`."""
+        return self._link.listeners.add(type, function, (self.id, self.life))
 
     async def _act(self, act: Callable[[Keys, Sequence[Target]], Call[list[str]]]) -> bool:
         return await self._link.run(acts.on_life(partial(act, self._keys), self.id, self.life))

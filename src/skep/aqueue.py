@@ -7,19 +7,24 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
-from skep import acts, adding, lifecycle, pages, views
+from skep import acts, adding, ajob, lifecycle, pages, reading, views, watching
 from skep.acts import Ids
 from skep.adding import Added
 from skep.ajob import AsyncJob
+from skep.alistening import AsyncListener
 from skep.asteering import AsyncSteering
 from skep.base import BaseQueue
+from skep.batch import AsyncBatch
 from skep.core.options import AddOptions
 from skep.core.settings import Retention, SettingOptions, Settings, told
 from skep.core.unset import UNSET, Unset
 from skep.declaring import TaskOptions, declare_task
-from skep.pages import PAGE, Page, Where, shown
+from skep.event import Event, shown
+from skep.pages import PAGE, Page, Where, handles
+from skep.reading import WAIT, Since
 from skep.task import AsyncCoroutineTask, AsyncTask, AsyncTaskMaker, P, R
 from skep.views import Counts
+from skep.watching import Stats, WorkerInfo
 
 
 class AsyncQueue(AsyncSteering):
@@ -48,12 +53,16 @@ class AsyncQueue(AsyncSteering):
 
     async def add(self, data: Any = None, **options: Unpack[AddOptions]) -> AsyncJob[Any]:
         """Adds a job with any JSON as its data; `JobOptions` explains the options, `job.outcome` tells the rest."""
-        return AsyncJob(self._link, await self._link.add(*self._shaper.one(data, options)))
+        return await ajob.add(self._link, *self._shaper.one(data, options))
 
     async def add_many(self, items: Iterable[Any], *, ids: bool = False, **common: Unpack[AddOptions]) -> Added:
         """Adds any number of jobs, in order: each item is data, or a `JobSpec`. When it ends early: `PartlyAdded`."""
         shaper = self._shaper.saying(common)
         return await self._link.run(adding.add_many(self.keys, shaper.template, shaper.many, items, ids=ids))
+
+    def collect(self) -> AsyncBatch:
+        """Collects jobs that are sent together at the end of a `with` block; after an exception none is."""
+        return AsyncBatch(self._link, self._shaper)
 
     @overload
     async def get(self, ids: str) -> AsyncJob[Any] | None: ...
@@ -61,7 +70,7 @@ class AsyncQueue(AsyncSteering):
     async def get(self, ids: Ids) -> list[AsyncJob[Any] | None]: ...
     async def get(self, ids: str | Iterable[str]) -> Any:
         """The job of an id, or those of several in their order; None for an unknown one."""
-        return shown(await self._link.run(pages.get(self.keys, ids)), partial(AsyncJob, self._link))
+        return handles(await self._link.run(pages.get(self.keys, ids)), partial(AsyncJob, self._link))
 
     async def has(self, id: str | None = None, *, name: str | None = None) -> bool:
         """Whether there is a job of this id, or one with this label."""
@@ -93,6 +102,40 @@ class AsyncQueue(AsyncSteering):
         """Some of the jobs that match, and `next_cursor` for the next ones; None: these are the last."""
         found, after = await self._link.run(pages.page(self.keys, Where.of(status, name, task), limit, cursor))
         return Page([AsyncJob(self._link, record) for record in found], after)
+
+    async def events(self, since: Since = None) -> AsyncIterator[Event]:
+        """All events behind this one (a number, an event; 0: all that are kept; None: from now on), for ever.
+
+        EventsTrimmed and HistoryForked say that the next one is not there any more, HistoryOff that none are kept.
+        It begins when the first event is asked for.
+        """
+        place = await self._link.run(reading.begin(self.keys, since))
+        while True:
+            place, found = await self._link.run(reading.more(self.keys, place))
+            for event in found:
+                yield shown(event, self.name)
+            if not found:
+                await self._link.store.listen(reading.to_wait_for(self.keys, place), WAIT, count=1)
+
+    async def listen(self, reader: str | None = None) -> None:
+        """Tells the functions noted by `on` of events, for ever. `reader`: a name under which it goes on next time."""
+        await AsyncListener(self._link, reader).run()
+
+    def listening(self, reader: str | None = None) -> AsyncListener:
+        """The same beside the program, within a `with` block; what happens in the block is told before it ends."""
+        return AsyncListener(self._link, reader)
+
+    async def workers(self) -> list[WorkerInfo]:
+        """Who works here: all that hold a lease."""
+        return await self._link.run(watching.workers(self.keys))
+
+    async def schedules(self) -> list[AsyncJob[Any]]:
+        """The series that are declared in code, as `@queue.task(cron=...)`, as they stand."""
+        return [AsyncJob(self._link, record) for record in await self._link.run(watching.schedules(self.keys))]
+
+    async def stats(self) -> Stats:
+        """How much there is to do, and how long it has waited."""
+        return await self._link.run(watching.stats(self.keys))
 
     async def counts(self) -> Counts:
         """How many jobs stand where, at one instant."""

@@ -17,6 +17,7 @@ from skep.drafts import add_time, from_the_run_on
 from skep.errors import InvalidOption
 from skep.handler import Registry
 from skep.link import Link
+from skep.listeners import Decorator, EventHandler
 from skep.store.connect import Connection
 from skep.store.transport import Clock
 
@@ -125,6 +126,14 @@ class BaseQueue:
         """Makes a context manager, async or plain, that each process of a worker enters: `skep.current_job().state`."""
         self.registry.lifespan = function
         return function
+
+    @overload
+    def on(self, type: str, function: EventHandler, /) -> EventHandler: ...
+    @overload
+    def on(self, type: str, function: None = None, /) -> Decorator: ...
+    def on(self, type: str, function: EventHandler | None = None, /) -> Any:
+        """Has `def f(event)` told of all events of a type, while `listen` runs: `@queue.on("failed")`."""
+        return self._blocking.listeners.add(type, function)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self._blocking.connection.safe_url!r})"

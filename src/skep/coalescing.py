@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from skep import adding, lifecycle, views
 from skep.adding import AddedOne, by_size
 from skep.core.ids import new_ids
+from skep.core.job import JobRecord
 from skep.core.keys import Keys
 from skep.drafts import Template
+from skep.enrolment import Enrolment
 from skep.errors import JobExists, QueueFull, ServerError, ServerUnavailable
 from skep.store.aio import AsyncStore
 
@@ -24,8 +26,9 @@ class _Waiting(NamedTuple):
 class Coalescer:
     """Collects adds until the turn is over. A trip is its own: who is cancelled only stops listening."""
 
-    def __init__(self, store: AsyncStore, keys: Keys) -> None:
+    def __init__(self, store: AsyncStore, keys: Keys, enrolment: Enrolment) -> None:
         self._store = store
+        self._enrolment = enrolment
         self._keys = keys
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[_Waiting] = []
@@ -49,6 +52,12 @@ class Coalescer:
         trip.add_done_callback(self._trips.discard)
 
     async def _send_all(self, waiting: list[_Waiting]) -> None:
+        if not self._enrolment.is_over:
+            try:
+                await self._store.run(self._enrolment.before_add())
+            except Exception as error:  # noqa: BLE001 - whatever it is, every caller hears of it
+                _refuse(waiting, error)
+                return
         # One trip after another: who adds many at once finds them in his order.
         for first in range(0, len(waiting), adding.MOST_IN_A_TRIP):
             for part in by_size(waiting[first : first + adding.MOST_IN_A_TRIP], lambda each: len(each.data)):
@@ -85,16 +94,20 @@ class Coalescer:
         if template.is_plain and all(each.template is template for each in part):
             ids = new_ids(len(part))
             pairs = [(id, each.data) for id, each in zip(ids, part, strict=True)]
-            await self._store.send(lifecycle.add(self._keys, template.like, pairs))
-            return [AddedOne(id, template, data, "added", 0) for id, data in pairs]
+            added = [AddedOne(id, template, data, "added", 0) for id, data in pairs]
+            try:
+                await self._store.send(lifecycle.add(self._keys, template.like, pairs))
+            except ServerUnavailable as error:
+                raise error.told_as(lambda _: added) from error
+            return added
         drafts = [each.template.draft(each.data) for each in part]
-        answers = await self._store.send(lifecycle.upsert(self._keys, drafts))
+        try:
+            answers = await self._store.send(lifecycle.upsert(self._keys, drafts))
+        except ServerUnavailable as error:
+            raise error.told_as(lambda answers: _told(part, drafts, answers, {})) from error
         met = [draft.id for draft, answer in zip(drafts, answers, strict=True) if answer.outcome in adding.MET]
         records = await self._look(met)
-        return [
-            AddedOne(draft.id, each.template, each.data, answer.outcome, answer.life, records.get(draft.id))
-            for each, draft, answer in zip(part, drafts, answers, strict=True)
-        ]
+        return _told(part, drafts, answers, records)
 
     async def _look(self, ids: list[str]) -> dict[str, Any]:
         try:
@@ -102,6 +115,18 @@ class Coalescer:
         except ServerError:
             return {}  # the adds are done all the same
         return dict(zip(ids, found, strict=True))
+
+
+def _told(
+    part: Sequence[_Waiting],
+    drafts: Sequence[lifecycle.Draft],
+    answers: Sequence[lifecycle.Added],
+    records: Mapping[str, JobRecord | None],
+) -> list[AddedOne]:
+    return [
+        AddedOne(draft.id, each.template, each.data, answer.outcome, answer.life, records.get(draft.id))
+        for each, draft, answer in zip(part, drafts, answers, strict=True)
+    ]
 
 
 def _refuse(part: Sequence[_Waiting], error: Exception) -> None:
@@ -112,11 +137,4 @@ def _refuse(part: Sequence[_Waiting], error: Exception) -> None:
 
 def _own(error: Exception, place: int) -> Exception:
     """The same error, for one of its callers: what he may ask for is the answer to his own add."""
-    if not isinstance(error, ServerUnavailable):
-        return error
-
-    async def ask(timeout: float | None) -> Any:  # noqa: ASYNC109 - `settle(timeout)` is what users say
-        answers = await error.settle(timeout)
-        return None if answers is None else answers[place]
-
-    return ServerUnavailable(str(error), maybe_done=error.maybe_done, ask=ask)
+    return error.told_as(lambda answers: answers[place]) if isinstance(error, ServerUnavailable) else error

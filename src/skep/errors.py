@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -139,8 +140,27 @@ class ServerUnavailable(ServerError):
             raise ServerError("only the process that made this call can ask what became of it")
         return None
 
+    def told_as(self, read: Callable[[Any], Any]) -> ServerUnavailable:
+        """The same, where the answer to `settle` is what this makes of it."""
+        ask = self._ask
+        if ask is None:
+            return self
+
+        def asked(timeout: float | None) -> Any:
+            answer = ask(timeout)
+            if inspect.isawaitable(answer):
+                return _read_later(answer, read)
+            return None if answer is None else read(answer)
+
+        return ServerUnavailable(str(self), maybe_done=self.maybe_done, ask=asked)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (partial(ServerUnavailable, maybe_done=self.maybe_done), self.args)
+
+
+async def _read_later(answer: Awaitable[Any], read: Callable[[Any], Any]) -> Any:
+    told = await answer
+    return None if told is None else read(told)
 
 
 class ServerFull(ServerError):
@@ -193,6 +213,13 @@ class PartlyAdded(SkepError):
         self.settled = settled
         self.unknown = unknown
         self.cause = cause
+
+    def settle(self, timeout: float | None = None) -> Any:
+        """Ask the server until it knows of the unknown ones: an `Added` that counts them, or None: they are not added.
+
+        Of an asynchronous `add_many` it is awaited, if `unknown` is not 0.
+        """
+        return self.cause.settle(timeout) if isinstance(self.cause, ServerUnavailable) else None
 
 
 class HistoryOff(SkepError):

@@ -71,7 +71,7 @@ class JobFields(Generic[R_co]):
     What an add gives is known without asking the server again, its times by this machine's clock.
     """
 
-    __slots__ = ("_made", "_record", "_source", "id", "life", "outcome")
+    __slots__ = ("_ending", "_made", "_record", "_source", "id", "life", "outcome")
 
     id: str
     """Its name in the queue."""
@@ -84,6 +84,7 @@ class JobFields(Generic[R_co]):
         self._source = source
         self.id = source.id
         self._record: JobRecord | None = None
+        self._ending: Ending | None = None
         if isinstance(source, JobRecord):
             self.life, self.outcome, self._record = source.head.life, None, source
         else:
@@ -270,6 +271,8 @@ class JobFields(Generic[R_co]):
         return outcome((self.id, self.life), ending, read)
 
     def _now(self, record: JobRecord) -> None:
+        if record.head.life != self.life:
+            self._ending = None
         self._record, self.life = record, record.head.life
 
 

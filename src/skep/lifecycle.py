@@ -95,9 +95,25 @@ def stage_each(keys: Keys, token: str, *, ttl: int, drafts: Sequence[Draft]) -> 
     return Call(scripts.stage, keys.all, [token, ttl, len(drafts), "upsert", *_rows(drafts)], int)
 
 
-def decide(keys: Keys, write: str, tokens: Sequence[str], *, remember: int) -> Call[bool]:
-    """A write takes place, whole: its staged rows will be moved. False: it was decided before, and nothing is done."""
-    return Call(scripts.decide, keys.all, [write, remember, *tokens], lambda answer: answer == b"decided")
+REMEMBERED = 30 * 86_400_000
+"""Milliseconds for which a decided write, and the last batch of a streaming query, is known."""
+
+
+def decide(
+    keys: Keys,
+    write: str,
+    tokens: Sequence[str],
+    *,
+    remember: int = REMEMBERED,
+    stream: tuple[str, int] | None = None,
+) -> Call[bool]:
+    """A write takes place, whole: its staged rows will be moved. False: it was decided before, and nothing is done.
+
+    `stream` names a query and the number of its batch: none is decided after it or a later one was.
+    """
+    query, batch = stream or ("", 0)
+    args: list[Arg] = [write, remember, query, batch, REMEMBERED, *tokens]
+    return Call(scripts.decide, keys.all, args, lambda answer: answer == b"decided")
 
 
 def move(keys: Keys) -> Call[str | None]:
@@ -230,7 +246,7 @@ def leave_run(keys: Keys, worker: str, ends: Sequence[tuple[Run, Outcome]]) -> C
         args += (lease, word, len(group))
         for run, _, after, text in group:
             args += (run.id, text) if word == "succeeded" else (run.id, text, after)
-    return Call(scripts.leave_run, keys.all, args, lambda said: [letter == 121 for letter in said])
+    return Call(scripts.leave_run, keys.all, args, lambda said: [letter == 121 for letter in said], again=True)
 
 
 def leave(keys: Keys, worker: str, *, died: bool = False) -> Call[bool]:
@@ -247,9 +263,7 @@ class Upkept:
     more: bool
 
 
-def upkeep(
-    keys: Keys, *, lease: int = 30_000, limit: int = 500, nexts: Mapping[str, int] | None = None
-) -> Call[Upkept]:
+def upkeep(keys: Keys, *, lease: int = 30_000, limit: int = 50, nexts: Mapping[str, int] | None = None) -> Call[Upkept]:
     """One slice of all that time brings. `nexts`: due times that an earlier slice asked for."""
     args: list[Arg] = [lease, limit, *(part for due in (nexts or {}).items() for part in due)]
     return Call(
@@ -341,7 +355,14 @@ def drop(keys: Keys) -> Call[int]:
 LAPSE = 7 * 86_400_000
 
 
-def reader(keys: Keys, name: str, seq: int | None, *, lapse: int = LAPSE) -> Call[int | None]:
-    """A reader has done with the events up to that number, and holds back the trimming of later ones; None: it goes."""
-    args: list[Arg] = [name, "" if seq is None else seq, lapse]
+def reader(
+    keys: Keys, name: str, seq: int | None, *, at: int | None = None, lapse: int = LAPSE, begins: bool = False
+) -> Call[int | None]:
+    """A reader has done with the events up to that number, and holds back the trimming of later ones; None: it goes.
+
+    One that `begins` to read there is registered, and keeps what it has held back before. `at` is the time of that
+    event, by which it is known again.
+    """
+    how = "begins" if begins else "commits"
+    args: list[Arg] = [name, "" if seq is None else seq, lapse, how, "" if at is None else at]
     return Call(scripts.reader, keys.all, args, lambda answer: int(answer) if answer else None)

@@ -18,7 +18,7 @@ from skep.errors import InvalidOption, UnknownStatus
 
 J = TypeVar("J")
 
-MOST_IN_A_TRIP = 500
+MOST_IN_A_TRIP = 100
 PAGE = 100
 MOST_IN_A_PAGE = 10_000
 
@@ -150,7 +150,7 @@ def get(keys: Keys, ids: str | Iterable[str]) -> Flow[Any]:
     return (yield from look(keys, [check_label("id", id) for id in ids]))
 
 
-def shown(found: JobRecord | list[JobRecord | None] | None, make: Callable[[JobRecord], J]) -> Any:
+def handles(found: JobRecord | list[JobRecord | None] | None, make: Callable[[JobRecord], J]) -> Any:
     """What `get` found, as handles."""
     if isinstance(found, list):
         return [None if each is None else make(each) for each in found]

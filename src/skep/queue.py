@@ -7,19 +7,24 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
-from skep import acts, adding, lifecycle, pages, views
+from skep import acts, adding, job, lifecycle, pages, reading, views, watching
 from skep.acts import Ids
 from skep.adding import Added
 from skep.aqueue import AsyncQueue
+from skep.batch import Batch
 from skep.core.options import AddOptions
 from skep.core.settings import Retention, SettingOptions, Settings, told
 from skep.core.unset import UNSET, Unset
 from skep.declaring import TaskOptions, declare_task
+from skep.event import Event, shown
 from skep.job import Job
-from skep.pages import PAGE, Page, Where, shown
+from skep.listening import Listener
+from skep.pages import PAGE, Page, Where, handles
+from skep.reading import WAIT, Since
 from skep.steering import Steering
 from skep.task import CoroutineTask, P, R, Task, TaskMaker
-from skep.views import Counts
+from skep.views import Counts, Mark
+from skep.watching import Stats, WorkerInfo
 
 
 class Queue(Steering):
@@ -47,12 +52,16 @@ class Queue(Steering):
 
     def add(self, data: Any = None, **options: Unpack[AddOptions]) -> Job[Any]:
         """Adds a job with any JSON as its data; `JobOptions` explains the options, `job.outcome` tells the rest."""
-        return Job(self._link, self._link.add(*self._shaper.one(data, options)))
+        return job.add(self._link, *self._shaper.one(data, options))
 
     def add_many(self, items: Iterable[Any], *, ids: bool = False, **common: Unpack[AddOptions]) -> Added:
         """Adds any number of jobs, in order: each item is data, or a `JobSpec`. When it ends early: `PartlyAdded`."""
         shaper = self._shaper.saying(common)
         return self._link.run(adding.add_many(self.keys, shaper.template, shaper.many, items, ids=ids))
+
+    def collect(self) -> Batch:
+        """Collects jobs that are sent together at the end of a `with` block; after an exception none is."""
+        return Batch(self._link, self._shaper)
 
     @overload
     def get(self, ids: str) -> Job[Any] | None: ...
@@ -60,7 +69,7 @@ class Queue(Steering):
     def get(self, ids: Ids) -> list[Job[Any] | None]: ...
     def get(self, ids: str | Iterable[str]) -> Any:
         """The job of an id, or those of several in their order; None for an unknown one."""
-        return shown(self._link.run(pages.get(self.keys, ids)), partial(Job, self._link))
+        return handles(self._link.run(pages.get(self.keys, ids)), partial(Job, self._link))
 
     def has(self, id: str | None = None, *, name: str | None = None) -> bool:
         """Whether there is a job of this id, or one with this label."""
@@ -91,6 +100,41 @@ class Queue(Steering):
         """Some of the jobs that match, and `next_cursor` for the next ones; None: these are the last."""
         found, after = self._link.run(pages.page(self.keys, Where.of(status, name, task), limit, cursor))
         return Page([Job(self._link, record) for record in found], after)
+
+    def events(self, since: Since = None) -> Iterator[Event]:
+        """All events behind this one (a number, an event; 0: all that are kept; None: from now on), for ever.
+
+        EventsTrimmed and HistoryForked say that the next one is not there any more, HistoryOff that none are kept.
+        """
+        return self._read(self._link.run(reading.begin(self.keys, since)))
+
+    def _read(self, place: Mark) -> Iterator[Event]:
+        while True:
+            place, found = self._link.run(reading.more(self.keys, place))
+            for event in found:
+                yield shown(event, self.name)
+            if not found:
+                self._link.store.listen(reading.to_wait_for(self.keys, place), WAIT, count=1)
+
+    def listen(self, reader: str | None = None) -> None:
+        """Tells the functions noted by `on` of events, for ever. `reader`: a name under which it goes on next time."""
+        Listener(self._link, reader).run()
+
+    def listening(self, reader: str | None = None) -> Listener:
+        """The same beside the program, within a `with` block; what happens in the block is told before it ends."""
+        return Listener(self._link, reader)
+
+    def workers(self) -> list[WorkerInfo]:
+        """Who works here: all that hold a lease."""
+        return self._link.run(watching.workers(self.keys))
+
+    def schedules(self) -> list[Job[Any]]:
+        """The series that are declared in code, as `@queue.task(cron=...)`, as they stand."""
+        return [Job(self._link, record) for record in self._link.run(watching.schedules(self.keys))]
+
+    def stats(self) -> Stats:
+        """How much there is to do, and how long it has waited."""
+        return self._link.run(watching.stats(self.keys))
 
     def counts(self) -> Counts:
         """How many jobs stand where, at one instant."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar, Unpack, cast, overload
 
-from skep import adding
+from skep import adding, ajob, job
 from skep.adding import Added, Shaped, Shaper
 from skep.ajob import AsyncJob
 from skep.core.call import Flow
@@ -109,12 +109,11 @@ class Task(BaseTask[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """A job that calls it with these arguments; a wrong call is a `TypeError` here and now."""
-        return Job(self._link, self._link.add(*self._one(args, kwargs)))
+        return job.add(self._link, *self._one(args, kwargs))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
         """The same for asynchronous code."""
-        link = self._link.aio
-        return AsyncJob(link, await link.add(*self._one(args, kwargs)))
+        return await ajob.add(self._link.aio, *self._one(args, kwargs))
 
     def enqueue_many(self, items: Iterable[Arguments], *, ids: bool = False) -> Added:
         """A job for each item, a tuple of positional or a mapping of named arguments; see `Queue.add_many`."""
@@ -140,8 +139,7 @@ class AsyncTask(BaseTask[P, R]):
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
         """A job that calls it with these arguments; a wrong call is a `TypeError` here and now."""
-        link = self._link.aio
-        return AsyncJob(link, await link.add(*self._one(args, kwargs)))
+        return await ajob.add(self._link.aio, *self._one(args, kwargs))
 
     async def enqueue_many(self, items: Iterable[Arguments], *, ids: bool = False) -> Added:
         """A job for each item, a tuple of positional or a mapping of named arguments; see `AsyncQueue.add_many`."""

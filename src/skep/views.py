@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from skep import scripts
-from skep.core.call import Arg, Call
+from skep.core.call import Arg, Call, Script
 from skep.core.job import JobRecord
 from skep.core.keys import Keys
 from skep.core.record import unpack
+from skep.core.states import JobState
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +96,98 @@ class Ending:
     text: bytes
 
 
-def expect(keys: Keys, lives: Sequence[tuple[str, int]], *, ms: int) -> Call[tuple[bytes, list[Ending | None]]]:
-    """Somebody waits for these lives: gives where in `answers` to read on, and the endings that are known already."""
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Where in `answers` to read on; of each life its number (another's, if it was merged), its ending or progress."""
 
-    def read(reply: Sequence[Any]) -> tuple[bytes, list[Ending | None]]:
-        return reply[0], [None if not end else Ending(end[0].decode(), end[1]) for end in reply[1:]]
+    last: str
+    lives: list[tuple[int, Ending | None]]
 
-    args: list[Arg] = [ms, *(part for life in lives for part in life)]
+
+def expect(keys: Keys, lives: Sequence[tuple[str, int]], *, ms: int, progress: bool = False) -> Call[Expected]:
+    """Somebody waits for these lives, and maybe to hear of their progress."""
+
+    def read(reply: Sequence[Any]) -> Expected:
+        found = ((life, Ending(end[0].decode(), end[1]) if end else None) for life, *end in reply[1:])
+        return Expected(reply[0].decode(), list(found))
+
+    args: list[Arg] = [ms, int(progress), *(part for life in lives for part in life)]
     return Call(scripts.expect, keys.all, args, read, laned=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """Entries of the event stream: numbers of the last and the oldest entry, and some, as id and flat fields."""
+class WorkerLease:
+    """A worker of the queue: its name, what it told of itself, and for how many milliseconds its lease still is."""
 
-    last: int
-    oldest: int
+    name: str
+    left: int
+    info: dict[str, Any]
+
+
+def workers(keys: Keys) -> Call[list[WorkerLease]]:
+    """Who works here: those whose lease has not ended."""
+
+    def read(reply: Sequence[Any]) -> list[WorkerLease]:
+        now = reply[0]
+        found = [WorkerLease(name.decode(), end - now, unpack(info) if info else {}) for name, end, info in reply[1:]]
+        return [each for each in found if each.left > 0]
+
+    return Call(scripts.workers, keys.all, (), read, laned=False)
+
+
+def schedules(keys: Keys, cursor: str) -> Call[tuple[str, list[str]]]:
+    """Ids of series that are declared in code, out of a slice of all jobs. Cursor "0" begins and ends."""
+
+    def read(reply: Sequence[Any]) -> tuple[str, list[str]]:
+        return reply[0].decode(), [id.decode() for id in reply[1]]
+
+    return Call(scripts.schedules, keys.all, (cursor,), read, laned=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much there is to do, and when the job was due that has waited longest. Times are milliseconds."""
+
+    now: int
+    waiting: int
+    running: int
+    workers: int
+    oldest: int | None
+
+
+def load(keys: Keys) -> Call[Load]:
+    """How much there is to do."""
+    return Call(scripts.stats, keys.all, (), lambda reply: Load(*reply), laned=False)
+
+
+def _command(name: str, key: str, args: tuple[Arg, ...], decode: Callable[[Any], T]) -> Call[T]:
+    return Call(Script(name, "", ""), (key,), args, decode, laned=False)
+
+
+def enrol(keys: Keys) -> Call[None]:
+    """Names the queue among those of its server."""
+    return _command("SADD", keys.queues, (keys.name,), lambda _: None)
+
+
+def enrolled(keys: Keys) -> Call[list[str]]:
+    """The names of all queues that have the same prefix."""
+    return _command("SMEMBERS", keys.queues, (), lambda reply: [name.decode() for name in reply])
+
+
+def strike(keys: Keys) -> Call[None]:
+    """Takes the name of a queue away that has no keys."""
+    return _command("SREM", keys.queues, (keys.name,), lambda _: None)
+
+
+def served(keys: Keys) -> Call[bool]:
+    """Whether a worker has ever joined the queue."""
+    return _command("HGET", keys.all[0], ("served",), lambda reply: reply is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Entries of the event stream, each as its id and its flat fields."""
+
     entries: list[tuple[bytes, list[bytes]]]
 
 
@@ -116,9 +195,91 @@ def feed(keys: Keys, *, after: int, count: int = 64, size: int = 262_144) -> Cal
     """Entries behind that number, at most so many or about so many bytes, at least one if there is any."""
 
     def read(reply: Sequence[Any]) -> Feed:
-        return Feed(reply[0], reply[1], [(entry[0], entry[1]) for entry in reply[2]])
+        return Feed([(entry[0], entry[1]) for entry in reply])
 
     return Call(scripts.feed, keys.all, (after, count, size), read, laned=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the event stream: the number of an event, and its time in milliseconds, by which it is known again."""
+
+    seq: int
+    at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Where the event stream begins and ends, and for each number that was asked for the last event of its entry.
+
+    `last` is Mark(0, 0) and `oldest` 0 where there are no events; `oldest` is the first number that is still accounted
+    for. `history` is the queue's setting.
+    """
+
+    history: str
+    last: Mark
+    oldest: int
+    marks: list[Mark | None]
+
+
+def edges(keys: Keys, numbers: Sequence[int] = ()) -> Call[Edges]:
+    """Where the event stream begins and ends, and which entries stand for these numbers."""
+
+    def read(reply: Sequence[Any]) -> Edges:
+        marks = [None if not found else Mark(*found) for found in reply[4:]]
+        # Of an empty stream it tells nothing about single numbers.
+        marks += [None] * (len(numbers) - len(marks))
+        return Edges(reply[0].decode() or "all", Mark(reply[1], reply[2]), reply[3], marks)
+
+    return Call(scripts.edges, keys.all, tuple(numbers), read, laned=False)
+
+
+def readers(keys: Keys) -> Call[dict[str, Mark]]:
+    """Who is registered to read events, and the last one that each has done with."""
+
+    def read(reply: Sequence[bytes]) -> dict[str, Mark]:
+        told = (value.decode().split(" ") for value in reply[1::2])
+        marks = (Mark(int(seq), int(at[0]) if at else None) for seq, _, *at in told)
+        return dict(zip((name.decode() for name in reply[::2]), marks, strict=True))
+
+    return Call(scripts.readers, keys.all, (), read, laned=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """Jobs as columns. `letters` are those of their status, `beside` the lease, the reason or the ending of each."""
+
+    cursor: str
+    ids: list[bytes]
+    records: list[bytes]
+    letters: str
+    beside: list[bytes]
+    counts: list[bytes | None] | None
+    twins: list[bytes | None] | None
+
+
+LETTERS = {
+    "w": JobState.WAITING,
+    "d": JobState.SCHEDULED,
+    "r": JobState.RETRYING,
+    "h": JobState.HELD,
+    "a": JobState.ACTIVE,
+    "s": JobState.SUCCEEDED,
+    "f": JobState.FAILED,
+    "c": JobState.CANCELLED,
+}
+
+
+def walk(
+    keys: Keys, cursor: str = "0", *, count: int = 300, ids: Sequence[str] = (), whole: bool = True
+) -> Call[Walked]:
+    """A slice of all jobs, or these; not `whole`: without data, results and errors. Cursor "0" begins and ends."""
+
+    def read(reply: Sequence[Any]) -> Walked:
+        counts, twins = (*reply[5:], None, None)[:2]
+        return Walked(reply[0].decode(), reply[1], reply[2], reply[3].decode(), reply[4], counts, twins)
+
+    return Call(scripts.walk, keys.all, (cursor, count, int(whole), *ids), read, laned=False)
 
 
 @dataclass(frozen=True, slots=True)

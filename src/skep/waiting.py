@@ -7,11 +7,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from skep.core.job import JobError, read_error
 from skep.errors import JobCancelled, JobFailed, JobNotFound, StaleJob
-from skep.views import Ending
+from skep.views import Ending, Expected
 
 R = TypeVar("R")
 Life: TypeAlias = tuple[str, int]
 """An id and one of its lives."""
+Hear: TypeAlias = Callable[[bytes], object]
+"""Is given progress, as JSON."""
 
 EXPECT_MS = 60_000
 """So long the server remembers that somebody waits."""
@@ -20,6 +22,10 @@ ASK_AGAIN = 30.0
 LINGER = 5.0
 """Seconds for which a reader stays when nobody waits: the next one need not start it."""
 MOST_IN_A_TRIP = 500
+
+
+NOBODY_KNOWS: tuple[int, int] = (1 << 64, 0)
+"""No entry comes behind this one."""
 
 
 class Promise(Protocol):
@@ -39,13 +45,15 @@ class Promise(Protocol):
 
 
 class Waiter:
-    """One who waits for a life; merged into another one, he waits for that."""
+    """One who waits for a life, maybe to `hear` of its progress; merged into another one, he waits for that."""
 
-    __slots__ = ("life", "promise")
+    __slots__ = ("hear", "life", "promise", "since")
 
-    def __init__(self, life: Life, promise: Promise) -> None:
+    def __init__(self, life: Life, promise: Promise, hear: Hear | None = None) -> None:
         self.life = life
         self.promise = promise
+        self.hear = hear
+        self.since = NOBODY_KNOWS
 
 
 class Waiters:
@@ -69,23 +77,57 @@ class Waiters:
             if not waiting:
                 del self._by_life[waiter.life]
 
-    def lives(self) -> list[Life]:
-        """What they wait for."""
-        return list(self._by_life)
+    def lives(self, *, progress: bool) -> list[Life]:
+        """What they wait for: the lives of whose progress somebody wants to hear, or the others."""
+        return [life for life, waiting in self._by_life.items() if any(each.hear for each in waiting) == progress]
 
-    def end(self, life: Life, ending: Ending) -> Life | None:
-        """A life has ended: they are told. A life to be asked for, where they now wait for another one."""
-        waiting = self._by_life.pop(life, ())
-        if waiting and ending.status == "merged":
-            into = (life[0], int(ending.text))
-            for waiter in waiting:
-                waiter.life = into
-                self.add(waiter)
-            return into
-        for waiter in waiting:
+    def move(self, life: Life, into: Life) -> None:
+        """Who waited for the one now waits for the other."""
+        for waiter in self._by_life.pop(life, ()):
+            waiter.life = into
+            self.add(waiter)
+
+    def _hear(self, number: str, life: Life, text: bytes) -> None:
+        """Progress is told to those who want to hear of it, unless it was told to them when they came."""
+        for waiter in self._by_life.get(life, ()):
+            if waiter.hear is not None and position(number) > waiter.since:
+                waiter.hear(text)
+
+    def end(self, life: Life, ending: Ending) -> None:
+        """A life has ended: they are told."""
+        for waiter in self._by_life.pop(life, ()):
             if not waiter.promise.done():
                 waiter.promise.set_result(ending)
+
+    def take(self, number: str, life: Life, told: Ending) -> Life | None:
+        """An entry of the stream of answers. Another life to be asked for, where they now wait for that."""
+        if told.status == "progress":
+            self._hear(number, life, told.text)
+        elif told.status == "merged":
+            into = (life[0], int(told.text))
+            self.move(life, into)
+            return into
+        else:
+            self.end(life, told)
         return None
+
+    def expected(self, lives: Sequence[Life], found: Expected) -> None:
+        """What the server said when it was asked for them."""
+        for life, (number, told) in zip(lives, found.lives, strict=True):
+            now = (life[0], number)
+            if now != life:
+                self.move(life, now)
+            self._come(now, found.last, told)
+            if told is not None and told.status != "progress":
+                self.end(now, told)
+
+    def _come(self, life: Life, last: str, told: Ending | None) -> None:
+        """Who came to hear of progress hears how far it is; what is in the stream up to there is older."""
+        for waiter in self._by_life.get(life, ()):
+            if waiter.hear is not None and waiter.since is NOBODY_KNOWS:
+                waiter.since = position(last)
+                if told is not None and told.status == "progress":
+                    waiter.hear(told.text)
 
     def fail(self, error: BaseException) -> None:
         """Nobody can be told any more."""

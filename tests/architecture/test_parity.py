@@ -14,7 +14,7 @@ import pytest
 PAIRS = [("skep.queue:Queue", "skep.aqueue:AsyncQueue"), ("skep.job:Job", "skep.ajob:AsyncJob")]
 # A queue leads to its asynchronous twin; that has no way back.
 ONLY_PLAIN = {"aio"}
-ASYNC_WORDS = re.compile(r"\bAsync(?=(Queue|Job|Task|Iterator|Iterable|Generator|Page|Listener)\b)")
+ASYNC_WORDS = re.compile(r"\bAsync(?=(Queue|Job|Task|Iterator|Iterable|Generator|Page|Listener|Batch)\b)")
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ def skep() -> ModuleType:
     return importlib.import_module("skep")
 
 
-def test_the_public_names_are_those_listed_and_no_more_than_forty(skep: ModuleType) -> None:
+def test_the_public_names_are_those_listed_and_no_more_than_forty_five(skep: ModuleType) -> None:
     names: list[str] = list(skep.__all__)
 
     assert sorted(names) == LISTED.read_text(encoding="utf-8").split()
-    assert len(names) == len(set(names)) <= 40
+    assert len(names) == len(set(names)) <= 45  # 19 are errors that callers tell apart
 
 
 def test_every_public_name_exists_and_says_what_it_is_for(skep: ModuleType) -> None:

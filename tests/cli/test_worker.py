@@ -96,7 +96,7 @@ def test_a_wrong_option_is_told_in_words(start: Start) -> None:
 
     _, errors = worker.communicate(timeout=20)
 
-    assert worker.returncode == 1
+    assert worker.returncode == 2
     assert "concurrency takes a whole number" in errors
 
 

@@ -511,7 +511,7 @@ class Model:
 
     def _take(self, worker: str, claim: int, n: int, knows: Collection[str]) -> None:
         """READING: jobs set aside go to the front of their priority when a worker comes by that knows them,
-        at most n of each task; they wait for their time if that was moved."""
+        at most n of them; they wait for their time if that was moved."""
         if n:
             self._bring_back(n, knows)
         taken: list[Job] = []
@@ -527,7 +527,9 @@ class Model:
     def _bring_back(self, n: int, knows: Collection[str]) -> None:
         for task in knows:
             aside = sorted(id for id, job in self.jobs.items() if job.reason == UNKNOWN_TASK and job.task == task)
-            for id in reversed([id for id in aside if self.jobs[id].ripe][:n]):
+            back = [id for id in aside if self.jobs[id].ripe][:n]
+            n -= len(back)
+            for id in reversed(back):
                 self._wait(self.jobs[id], "released", front=True)
 
     def _start(self, job: Job, run: Run) -> None:

@@ -118,6 +118,27 @@ def test_a_block_closes_the_queue_at_its_end(skep_url: str) -> None:
         queue.add(2)
 
 
+def test_a_closed_queue_tells_of_no_events_and_takes_no_batch(queue: Queue) -> None:
+    job = queue.add(1)
+    batch = queue.collect()
+    batch.add(2)
+    queue.close()
+
+    for refused in (
+        lambda: next(iter(queue.events())),
+        lambda: next(iter(job.events())),
+        queue.listen,
+        lambda: queue.listening().__enter__(),
+        queue.workers,
+        queue.schedules,
+        queue.stats,
+        batch.send,
+        lambda: job.result(timeout=1),
+    ):
+        with pytest.raises(QueueClosed):
+            refused()
+
+
 def test_nothing_stays_open_behind_a_closed_queue(skep_server: Server, skep_url: str) -> None:
     client = skep_server.client()
     before = len(client.client_list())

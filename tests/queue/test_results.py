@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from skep import AsyncQueue, JobCancelled, JobFailed, JobNotFound, Queue, QueueClosed, Retention, StaleJob
-from skep.core.outcome import Retried, Succeeded
+from skep.core.outcome import Retried, Returned, Succeeded
 from tests.support.faces import Faces
 from tests.support.hand import Hand
 
@@ -98,7 +98,14 @@ def test_a_timeout_tells_where_the_job_stands(queue: Queue, hand: Hands, skep_ur
         job.result(timeout=0.05)
 
     told = str(caught.value)
-    assert all(word in told for word in (job.id, "retrying", "ValueError: again", skep_url))
+    assert all(word in told for word in (job.id, "retrying", "ValueError: again", skep_url, "1 worker of the queue"))
+
+
+def test_a_timeout_tells_that_nobody_works_there(queue: Queue) -> None:
+    job = queue.add(1)
+
+    with pytest.raises(TimeoutError, match="is waiting; no workers of the queue there"):
+        job.result(timeout=0.05)
 
 
 def test_a_blocked_job_is_waited_for_until_its_own_end(queue: Queue, hand: Hands) -> None:
@@ -133,6 +140,114 @@ def test_a_merged_job_is_waited_for_in_the_life_it_was_merged_into(queue: Queue,
 
     assert second.result(timeout=10) == "together"
     ended.join()
+
+
+def test_a_handle_of_a_job_that_was_merged_long_ago_follows_it(queue: Queue, hand: Hands) -> None:
+    worker = hand()
+    queue.add(1, id="k")
+    [run] = worker.take()
+    second = queue.add(2, id="k")
+    worker.end(run, Returned())
+
+    assert second.refresh().status == "waiting"
+    assert second.hold() is True
+    assert second.release() is True
+    worker.succeed("together")
+    assert second.result(timeout=5) == "together"
+
+
+def test_a_job_that_was_merged_is_found_in_the_life_before_too(queue: Queue, hand: Hands) -> None:
+    worker = hand()
+    queue.add(1, id="k")
+    [run] = worker.take()
+    second = queue.add(2, id="k")
+    worker.end(run, Returned())
+    worker.succeed("together")
+    queue.add(3, id="k")
+
+    with pytest.raises(StaleJob):
+        second.result(timeout=5)
+
+
+def test_a_result_that_was_heard_is_known_from_then_on(queue: Queue, hand: Hands) -> None:
+    job = queue.add(1)
+    hand().succeed("once")
+    first = job.result(timeout=5)
+
+    queue.drop()
+
+    assert (first, job.result()) == ("once", "once")
+
+
+def test_who_waits_is_told_of_the_progress_on_the_way(plain: Queue, hand: Hands) -> None:
+    worker = hand()
+    job = plain.add(1)
+    [run] = worker.take()
+    worker.report(run, 10)
+    heard: list[object] = []
+
+    def go_on(value: object) -> None:
+        heard.append(value)
+        if value == 10:
+            worker.report(run, {"at": 60})
+        else:
+            worker.end(run, Succeeded(b'"top"'))
+
+    assert job.result(timeout=20, on_progress=go_on) == "top"
+    assert heard == [10, {"at": 60}]
+
+
+def test_progress_is_told_on_a_loop_too_also_to_a_coroutine(skep_url: str, hand: Hands) -> None:
+    worker = hand()
+    heard: list[object] = []
+
+    async def wait() -> object:
+        async with AsyncQueue("mail", skep_url) as queue:
+            job = await queue.add(1)
+            [run] = worker.take()
+            worker.report(run, 10)
+
+            async def go_on(value: object) -> None:
+                heard.append(value)
+                await asyncio.sleep(0)
+                if value == 10:
+                    worker.report(run, 20)
+                else:
+                    worker.end(run, Succeeded(b"7"))
+
+            return await job.result(timeout=20, on_progress=go_on)
+
+    assert asyncio.run(wait()) == 7
+    assert heard == [10, 20]
+
+
+def test_progress_comes_without_any_history_and_its_errors_are_the_callers(plain: Queue, hand: Hands) -> None:
+    plain.configure(history="none")
+    worker = hand()
+    job = plain.add(1)
+    [run] = worker.take()
+    worker.report(run, 1)
+
+    def fail(value: object) -> None:
+        raise TimeoutError(f"mine, at {value}")
+
+    with pytest.raises(TimeoutError, match="mine, at 1"):
+        job.result(timeout=20, on_progress=fail)
+
+
+def test_nothing_is_left_of_those_who_waited(queue: Queue, hand: Hands) -> None:
+    worker = hand()
+    for n in range(30):
+        job = queue.add(n)
+        with pytest.raises(TimeoutError):
+            job.result(timeout=0)
+        worker.succeed(n)
+        assert job.result(timeout=5) == n
+
+    left = worker.store._command("HLEN", f"{queue.keys.base}:awaited")
+
+    # Who asks after the end leaves a note that is swept when its time is over.
+    assert left <= 30
 
 
 def test_a_handle_that_retried_its_job_waits_for_the_new_life(queue: Queue, hand: Hands) -> None:

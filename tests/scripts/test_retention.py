@@ -127,9 +127,10 @@ def test_who_asks_after_the_end_is_told_at_once(engine: Engine) -> None:
     finish(engine, "x", outcome=Failed(ERROR))
     life = engine.job("x").head.life
 
-    _, found = engine.send(views.expect(engine.keys, [("x", life), ("x", 999), ("gone", 0)], ms=60_000))
+    expected = engine.send(views.expect(engine.keys, [("x", life), ("x", 999), ("gone", 0)], ms=60_000))
 
-    assert [end and (end.status, end.text) for end in found] == [("failed", ERROR), ("removed", b""), ("removed", b"")]
+    told = [end and (end.status, end.text) for _, end in expected.lives]
+    assert told == [("failed", ERROR), ("removed", b""), ("removed", b"")]
 
 
 def test_retention_is_changed_by_a_setting_and_takes_effect_on_what_is_there(engine: Engine) -> None:

@@ -167,11 +167,11 @@ def test_d13_a_delay_is_seconds_or_a_timedelta_and_milliseconds_inside(engine: E
 def test_d14_a_result_that_is_not_kept_still_reaches_who_waits_for_it(engine: Engine) -> None:
     run = running(engine, options={"keep": 0})
     life = engine.job("x").head.life
-    since, _ = engine.send(views.expect(engine.keys, [("x", life)], ms=10_000))
+    since = engine.send(views.expect(engine.keys, [("x", life)], ms=10_000)).last
 
     engine.settle(run, Succeeded(b"42"))
 
-    ((_, fields),) = engine.command("XRANGE", engine.keys.answers, f"({since.decode()}", "+")
+    ((_, fields),) = engine.command("XRANGE", engine.keys.answers, f"({since}", "+")
     assert fields[-1] == b"42"
     assert engine.status("x") == ""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from skep import lifecycle
 from skep.core.record import OPTIONS
-from tests.support.engine import Engine
+from tests.support.engine import Engine, Refused
 
 
 def aside(engine: Engine, *ids: str, task: str = "t") -> None:
@@ -123,3 +125,18 @@ def test_a_record_of_a_newer_release_is_set_aside_and_stops_nobody(engine: Engin
     assert [run.id for run in runs] == ["mine"]
     assert engine.get("held", "newer") == b"written by a newer skep"
     assert engine.get("jobs", "newer")[1:] == raw[1:]
+
+
+def test_a_record_of_a_newer_release_is_left_alone_by_whoever_steers_or_adds(engine: Engine) -> None:
+    engine.add("newer")
+    raw = engine.get("jobs", "newer")
+    assert raw
+    engine.command("HSET", engine.keys.all[1], "newer", bytes((raw[0] + 32,)) + raw[1:])
+
+    with pytest.raises(Refused) as refused:
+        engine.add("newer", 1)
+
+    assert (refused.value.word, refused.value.about) == ("NewerRecord", "newer")
+    for act in (lifecycle.hold, lifecycle.cancel, lifecycle.remove, lifecycle.promote):
+        assert engine.send(act(engine.keys, [("newer", None)])) == []
+    assert engine.get("jobs", "newer") == bytes((raw[0] + 32,)) + raw[1:]

@@ -9,7 +9,7 @@ from skep.spark import session
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One for the whole run. The first compiler alone is enough for so few rows, and ready sooner."""
     made = session(
         "local[2]",
@@ -17,6 +17,7 @@ def spark() -> Iterator[SparkSession]:
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         },
     )
     yield made

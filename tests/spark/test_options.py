@@ -86,6 +86,13 @@ def test_columns_to_fetch_are_a_list_of_names() -> None:
     assert options.columns == ("id", "status")
 
 
+def test_jobs_are_picked_by_ids_names_and_statuses() -> None:
+    options = JobsOptions.parse({"queue": "mail", "status": "failed,completed", "name": '["a,b"]', "id": "x"})
+
+    assert options.statuses == ("failed", "succeeded")
+    assert (options.names, options.ids) == (("a,b",), ("x",))
+
+
 @pytest.mark.parametrize(("given", "expected"), [({}, "jobs"), ({"Table": "Events"}, "events")])
 def test_the_table_is_jobs_unless_events_are_asked_for(given: dict[str, str], expected: str) -> None:
     asked = table(given)
@@ -110,6 +117,7 @@ def test_the_table_is_jobs_unless_events_are_asked_for(given: dict[str, str], ex
         (JobsOptions.parse, {"queues": "mail,,billing"}, "names with commas between, such as 'mail,billing'"),
         (JobsOptions.parse, {"queues": '["mail"'}, "or a JSON list, such as"),
         (JobsOptions.parse, {"queue": "mail", "columns": ""}, "such as 'id,status'"),
+        (JobsOptions.parse, {"queue": "mail", "status": "done"}, "some of waiting, scheduled"),
         (EventsOptions.parse, {"queue": "mail", "rowsPerBatch": "0"}, "a whole number of 1 or more"),
         (EventsOptions.parse, {"queue": "mail", "since": "-1"}, "a whole number of 0 or more"),
         (EventsOptions.parse, {"queue": "m*", "since": "5"}, "0 where several queues are read"),

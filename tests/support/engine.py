@@ -305,9 +305,9 @@ def claim_of(keys: Keys, worker: str, number: int, slots: int, knows: Iterable[s
 
 
 def _alike(call: Call[Any], first: Any, again: Any) -> bool:
-    """A claim said again does not tell once more when to come back."""
+    """A claim said again asks for no due times once more."""
     if call.script.name == "claim" and first is not None:
-        return bool(first[2:4] == again[2:4] and first[5] == again[5])
+        return bool(first[1:4] == again[1:4] and first[5] == again[5])
     return bool(first == again) or call.script.name in ("upkeep", "join")
 
 

@@ -9,6 +9,8 @@ from functools import wraps
 from typing import Any, cast
 
 from skep import AsyncJob, AsyncQueue, Queue
+from skep.alistening import AsyncListener
+from skep.batch import AsyncBatch
 from skep.pages import Page
 from skep.task import AsyncTask
 
@@ -23,10 +25,16 @@ class Looped:
     def __getattr__(self, name: str) -> Any:
         return self._plain(getattr(self.inner, name))
 
+    def __enter__(self) -> Any:
+        return self._plain(self.inner.__aenter__())
+
+    def __exit__(self, *ended: Any) -> None:
+        self._plain(self.inner.__aexit__(*ended))
+
     def _plain(self, value: Any) -> Any:
         if inspect.isawaitable(value):
             return self._plain(self._runner.run(_awaited(value)))
-        if isinstance(value, AsyncJob | AsyncTask | AsyncQueue):
+        if isinstance(value, AsyncJob | AsyncTask | AsyncQueue | AsyncListener | AsyncBatch):
             return Looped(value, self._runner)
         if isinstance(value, Page):
             return Page([self._plain(each) for each in value], value.next_cursor)

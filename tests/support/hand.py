@@ -52,6 +52,11 @@ class Hand:
         self.end(run, Failed(encode_error(JobError(type="ValueError", message=message))))
         return run.id
 
+    def report(self, run: Run, value: Any) -> None:
+        """A run says how far it is."""
+        note = (run.id, run.lease, "p", msgspec.json.encode(value), "", 0)
+        assert self.store.send(lifecycle.note(self.keys, [note])) == "y"
+
     def retry(self, after: int = 60_000) -> str:
         """Takes the next job, which fails and waits for its retry; gives its id."""
         [run] = self.take()

@@ -57,12 +57,12 @@ class Served:
         """The answer to a call."""
         return self.store.send(call)
 
-    def task(self, *, options: JobOptions | None = None, **running: Any) -> Callable[[F], F]:
-        """Makes a function the handler of a task of its name."""
+    def task(self, name: str | None = None, *, options: JobOptions | None = None, **running: Any) -> Callable[[F], F]:
+        """Makes a function the handler of a task, by default of its own name."""
 
         def add(function: F) -> F:
             how = Running(options=options or JobOptions(), **running)
-            self.registry.add(TaskHandler(function.__name__, function, how))
+            self.registry.add(TaskHandler(name or function.__name__, function, how))
             return function
 
         return add

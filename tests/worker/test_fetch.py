@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from functools import partial
 import pytest
 
 from skep import lifecycle
+from skep.testing import Server
 from skep.worker.worker import Worker
 from tests.support.served import Served, until
 
@@ -211,3 +213,45 @@ def test_no_wake_up_is_lost_over_rounds_that_end_in_silence(queue: Served) -> No
 
             # Nothing else is added until these have run, and renewals are 5 s apart: who is not woken stays asleep.
             until(partial(all_ran, done, round_number, wanted), seconds=4)
+
+
+def test_a_full_worker_that_is_fenced_hands_the_wake_up_on(queue: Served) -> None:
+    ran: list[float] = []
+    ends = threading.Event()
+
+    @queue.task()
+    def go() -> None:
+        ran.append(time.monotonic())
+        if len(ran) == 1:
+            ends.wait(30)
+
+    # It was woken by its timer: so it still listens while it has no room, and the first marker is for it.
+    with Worker(queue, concurrency=1):
+        id = queue.add("go", delay=0.3)
+        until(lambda: ran)
+        lease = queue.look(id).lease
+        assert lease is not None
+        with Worker(queue, concurrency=1):
+            queue.send(lifecycle.leave(queue.keys, lease.worker, died=True))
+
+            until(lambda: len(ran) == 2, seconds=3)
+        ends.set()
+
+
+def test_an_idle_worker_sends_less_than_one_command_a_second() -> None:
+    def sent(stats: dict[str, dict[str, int]]) -> int:
+        return sum(
+            stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("evalsha", "eval", "script|load", "blpop")
+        )
+
+    with Server() as server, server.client() as client:
+        served = Served("idle", server.url)
+        with Worker(served, lease=6):
+            until(lambda: client.info("clients")["blocked_clients"] == 1)
+            before, began = sent(client.info("commandstats")), time.monotonic()
+            until(lambda: sent(client.info("commandstats")) >= before + 6)
+            seconds = time.monotonic() - began
+        served.store.close()
+
+    # With a lease of 30 s, which is the usual one, it sends a fifth of that.
+    assert 6 / seconds / 5 < 1

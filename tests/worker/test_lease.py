@@ -16,6 +16,7 @@ from skep.core.options import JobOptions
 from skep.errors import Cancelled
 from skep.testing import Server
 from skep.worker.context import current_job
+from skep.worker.hooks import WorkerEvent
 from skep.worker.worker import Worker
 from tests.support.served import Served, until
 
@@ -167,11 +168,14 @@ def test_a_run_whose_end_could_not_be_told_in_an_outage_is_told_after_it(server:
         await asyncio.sleep(0.3)
         return "done"
 
-    with Worker(queue, lease=2):
+    worker, troubles = Worker(queue, lease=2), list[WorkerEvent]()
+    worker.on("error")(troubles.append)
+    with worker:
         id = queue.add("nap")
         until(lambda: runs)
         server.kill()
-        time.sleep(3.0)
+        # Renewals are a third of a second apart: these are more than a lease.
+        until(lambda: len(troubles) > 8)
         server.start()
 
         assert queue.result(id) == "done"

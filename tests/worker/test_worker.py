@@ -256,6 +256,22 @@ def test_a_job_of_an_unknown_task_is_set_aside_until_a_worker_knows_it(queue: Se
         assert queue.result(id) == "at last"
 
 
+def test_a_task_that_is_declared_late_or_anew_is_known_at_once(queue: Served) -> None:
+    with Worker(queue):
+
+        @queue.task("late")
+        async def first() -> str:
+            return "first"
+
+        before = queue.result(queue.add("late"))
+
+        @queue.task("late")
+        def second() -> str:
+            return "second"
+
+        assert (before, queue.result(queue.add("late"))) == ("first", "second")
+
+
 def test_what_a_failure_handler_is_told(queue: Served) -> None:
     told: list[tuple[str, Any, str, str]] = []
 

@@ -5,21 +5,54 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
+from typing import NamedTuple
 
-from skep.errors import SkepError
+from skep.cli import output
+from skep.errors import InvalidData, InvalidOption, SkepError
+
+
+class Verb(NamedTuple):
+    """A command: the module with its `add_arguments` and `run`, and what it does."""
+
+    module: str
+    help: str
+
+
+VERBS = {
+    "worker": Verb("worker", "run jobs until SIGTERM or SIGINT"),
+    "add": Verb("add", "add a job"),
+    "queues": Verb("queues", "list queues, with how many jobs stand where"),
+    "jobs": Verb("jobs", "list jobs of a queue"),
+    "job": Verb("job", "tell all of one job"),
+    "cancel": Verb("steer", "cancel jobs, or ask their runs to stop"),
+    "retry": Verb("steer", "run finished jobs again"),
+    "remove": Verb("steer", "take jobs away, unless they run"),
+    "hold": Verb("steer", "set waiting jobs aside"),
+    "release": Verb("steer", "let held jobs go on"),
+    "promote": Verb("steer", "let jobs that wait for their time run now"),
+    "pause": Verb("pause", "let no worker take jobs of a queue"),
+    "resume": Verb("pause", "let workers take jobs again"),
+    "doctor": Verb("doctor", "look whether the server is one to trust jobs to"),
+}
 
 
 def parser() -> argparse.ArgumentParser:
     """All commands that work."""
-    from skep.cli import worker
-
-    top = argparse.ArgumentParser(prog="skep", description="A job queue whose history is a table.")
+    top = argparse.ArgumentParser(
+        prog="skep",
+        description="A job queue whose history is a table.",
+        epilog="Exit codes: 0 done, 1 not done, 2 wrong usage. `skep VERB --help` tells more of each.",
+    )
     top.add_argument("--version", action="version", version=f"skep {version('skep')}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
-    work = verbs.add_parser("worker", help="run jobs", description="Runs the jobs of queues until SIGTERM or SIGINT.")
-    worker.add_arguments(work)
-    work.set_defaults(run=worker.run)
+    for name, verb in VERBS.items():
+        module = import_module(f"skep.cli.{verb.module}")
+        described = f"{verb.help[0].upper()}{verb.help[1:]}."
+        each = verbs.add_parser(name, help=verb.help, description=described)
+        module.add_arguments(each)
+        each.set_defaults(run=module.run)
     return top
 
 
@@ -30,8 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = args.run(args)
     except SkepError as error:
-        print(f"skep: {error}", file=sys.stderr)
-        return 1
+        output.complain(str(error))
+        return 2 if isinstance(error, InvalidOption | InvalidData) else 1
     return code
 
 

@@ -13,7 +13,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A Lua script with its shared pieces resolved. Its sha is its version: two releases never share one."""
+    """A Lua script with its shared pieces resolved. Its sha is its version: two releases never share one.
+
+    Without a sha it is a command of the server, by its name: it is sent with keys and arguments alone.
+    """
 
     name: str
     source: str
@@ -40,3 +43,9 @@ class Call(Generic[T_co]):
 
 Flow = Generator[Call[Any], Any, T]
 """Several trips: yields calls, is sent their decoded answers, returns its own."""
+
+
+def alone(call: Call[T]) -> Flow[T]:
+    """The flow of a single trip."""
+    answer: T = yield call
+    return answer

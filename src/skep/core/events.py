@@ -101,12 +101,23 @@ class RawEvent:
         return "scheduled" if self.head.due > self.at else "waiting"
 
 
+def _is_gappy(fields: Sequence[bytes]) -> bool:
+    # A job may be called "from": then a body stands behind its id, which never begins with a digit.
+    return len(fields) > 4 and fields[4] == b"from" and fields[5][:1].isdigit()
+
+
+def first_number(entry_id: bytes, fields: Sequence[bytes]) -> int:
+    """The first number that an entry stands for, whether or not its event was left out."""
+    if _is_gappy(fields):
+        return int(fields[5])
+    return int(entry_id.partition(b"-")[0]) - (len(fields) - 4) // 2 + 1
+
+
 def read_entry(entry_id: bytes, fields: Sequence[bytes]) -> Iterator[RawEvent]:
     """The events of one entry, in order. `fields` is the flat list of field names and values."""
     last = int(entry_id.partition(b"-")[0])
     at, by, first = int(fields[1]), fields[3].decode(), 4
-    # A job may be called "from": then a body stands behind its id, which never begins with a digit.
-    if len(fields) > 4 and fields[4] == b"from" and fields[5][:1].isdigit():
+    if _is_gappy(fields):
         numbers: Sequence[int] = record.unpack(fields[7])
         first = 8
     else:

@@ -42,10 +42,11 @@ class Previous(msgspec.Struct, frozen=True, kw_only=True):
     finished: int
     began: int | None = None
     error: str | None = None
+    merged: tuple[int, ...] = ()
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What a life has been through, as the server keeps it beside the record."""
+    """What a life has been through, as the server keeps it beside the record. `merged`: lives that are in it now."""
 
     runs: int = 0
     attempts: int = 0
@@ -55,6 +56,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     began: int | None = None
     error: str | None = None
     previous: Previous | None = None
+    merged: tuple[int, ...] = ()
 
 
 NOTHING = Known()

@@ -58,7 +58,8 @@ class Keys:
     No key is ever made from an id, a label or a task, so that every script can declare all it may touch.
     All times are whole milliseconds since the epoch, on the server's clock.
 
-    queue      hash: counters (`seq`), the clock (`clock`, `renewed`), flags (`paused`), the timer duty, settings
+    queue      hash: counters (`seq`), the clock (`clock`, `renewed`), flags (`paused`), the timer duty, how many idle
+               workers are still asked for a job set aside (`asking`), settings
     jobs       hash: id -> record (see `core/record.py`), whatever the job's state
     waiting10 ... waiting60   lists: ids that may be taken now, by priority, first in first out
     skips      hash: priority and id -> number of entries of that list that no longer count
@@ -106,6 +107,11 @@ class Keys:
     def base(self) -> str:
         """The part that all keys of the queue begin with."""
         return f"{self.prefix}:{{{self.name}}}"
+
+    @property
+    def queues(self) -> str:
+        """The set of names of all queues with this prefix, in a slot of its own."""
+        return f"{self.prefix}:queues"
 
     @property
     def wake(self) -> str:

@@ -8,10 +8,14 @@ from typing import assert_never
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The handler returned. `result` is JSON. `next_due`: of a cron series, when it runs next (ms)."""
+    """The handler returned. `result` is JSON. `next_due`: of a cron series, when it runs next (ms).
+
+    `keep`: how long the task keeps its jobs (ms; True: for ever), where the job does not say it itself.
+    """
 
     result: bytes
     next_due: int | None = None
+    keep: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Failed:
     error: bytes
     timeout: bool = False
     next_due: int | None = None
+    keep: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Cancelled:
 
     reason: str = ""
     next_due: int | None = None
+    keep: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +72,18 @@ Outcome = Succeeded | Retried | Postponed | Failed | Cancelled | Stalled | Retur
 def words(outcome: Outcome) -> tuple[str, int | str, bytes | str]:
     """How the script is told: its word, a time, a text."""
     match outcome:
-        case Succeeded(result, next_due):
-            return ("succeeded", "", result) if next_due is None else ("ended", next_due, result)
+        case Succeeded(result, None, None):
+            return "succeeded", "", result
+        case Succeeded(result, next_due, keep):
+            return _kept("ended", keep), _or_empty(next_due), result
         case Retried(after, error, timeout):
             return _timed("retried", timeout), after, error
         case Postponed(after):
             return "postponed", after, ""
-        case Failed(error, timeout, next_due):
-            return _timed("failed", timeout), _or_empty(next_due), error
-        case Cancelled(reason, next_due):
-            return "cancelled", _or_empty(next_due), reason
+        case Failed(error, timeout, next_due, keep):
+            return _kept(_timed("failed", timeout), keep), _or_empty(next_due), error
+        case Cancelled(reason, next_due, keep):
+            return _kept("cancelled", keep), _or_empty(next_due), reason
         case Stalled(error, next_due):
             return "stalled", _or_empty(next_due), error
         case Returned():
@@ -86,6 +94,10 @@ def words(outcome: Outcome) -> tuple[str, int | str, bytes | str]:
 
 def _timed(word: str, timeout: bool) -> str:
     return f"timeout:{word}" if timeout else word
+
+
+def _kept(word: str, keep: int | None) -> str:
+    return word if keep is None else f"keep:{'true' if keep is True else int(keep)}:{word}"
 
 
 def _or_empty(value: int | None) -> int | str:

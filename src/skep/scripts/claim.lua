@@ -13,9 +13,9 @@ server('HDEL', key.queue, '')
 local overdue, wanted = false, {}
 if due.slice() then
   local tick = later_tick()
-  overdue, wanted = tick.slice(tonumber(ARGV[6]), {}, 500), tick.wanted
+  overdue, wanted = tick.slice(tonumber(ARGV[6]), {}, 50), tick.wanted
 else
-  due.promote(500)
+  due.promote(math.max(150, n))
 end
 if not server('ZSCORE', key.leases, worker) then
   emit.flush(worker)

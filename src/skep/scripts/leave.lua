@@ -8,7 +8,7 @@ local worker, how = ARGV[3], ARGV[4]
 server('HDEL', key.queue, '')
 if server('ZSCORE', key.leases, worker) then
   tick.bury(worker, how)
-  tick.reap({}, 1000)
+  tick.reap({}, 60)
   emit.event('3', '', '', { worker = worker })
 end
 emit.flush(worker)

@@ -44,7 +44,7 @@ for _, group in ipairs(groups) do
     said[k] = mine and 'y' or '-'
     if mine then
       seen[id] = true
-      if plain and not rare[k] and band(byte(raw), 1) == 0 then
+      if plain and not rare[k] and (band(byte(raw), 1) == 0 or record.is_light(raw)) then
         local at, text = #done + 1, texts[k]
         done[at], bodies[at] = id, 'y' .. sub(raw, 1, head(raw)) .. emit.result(told, text)
         endings[2 * at - 1], endings[2 * at] = id, kept_as .. text

@@ -3,7 +3,7 @@
 -- KEYS  queue, ...   every key of the queue
 -- ARGV  now, call, id, lease, kind, text, level, most, ...   lease: '' from anywhere; kind: p or l; most: log lines kept
 -- gives a letter for each: y noted, - refused: the run is over, or there is no such job
---@use calls emit record counts place
+--@use calls emit record counts place answer
 local kept = calls.before(now, call)
 if kept then return kept end
 
@@ -34,6 +34,7 @@ for i = 3, #ARGV, 6 do
     if not holds then details.status = place.status(id) end
     if kind == 'p' then
       server('HSET', key.progress, id, text)
+      answer.progress(id, record.read(id, raw).life, text)
     elseif tonumber(ARGV[i + 5]) > 0 then
       server('HSET', key.logs, line(id, tonumber(ARGV[i + 5])), now .. ' ' .. level .. ' ' .. text)
     end

@@ -10,7 +10,8 @@ local paused = server('HEXISTS', key.queue, 'paused') == 1
 if paused == (ARGV[3] == '1') then return calls.answered(now, call, '=0') end
 if paused then
   server('HDEL', key.queue, 'paused')
-  waker.now()
+  -- Who was asked for jobs set aside while it was paused, took nothing.
+  waker.ask()
   emit.event('w', '', '')
 else
   server('HSET', key.queue, 'paused', now)

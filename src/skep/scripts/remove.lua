@@ -3,7 +3,7 @@
 -- KEYS  queue, ...   every key of the queue
 -- ARGV  now, call, id, life, ...
 -- gives a packed list of the ids that this call removed
---@use steer place keep life
+--@use steer place keep life answer
 return steer.each(3, function(job, status)
   if status == 'active' then return false end
   steer.told('x', job, status)
@@ -14,6 +14,6 @@ return steer.each(3, function(job, status)
     if job.options.expires then server('ZREM', key.timers, 'e' .. job.id) end
     keep.forget({ job.id })
   end
-  life.tell(job, 'removed', '')
+  answer.ended(job, 'removed', '')
   return true
 end)

@@ -8,7 +8,7 @@
 --@use record emit place counts run tick waker due
 local worker, lease_ms, answered = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 server('HDEL', key.queue, '')
-tick.slice(lease_ms, {}, 500)
+tick.slice(lease_ms, {}, 50)
 if not server('ZSCORE', key.leases, worker) then
   emit.flush(worker)
   return false

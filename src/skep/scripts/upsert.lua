@@ -5,7 +5,7 @@
 -- KEYS  queue, ...   every key of the queue
 -- ARGV  now, call, id, data, spec, ...   spec: a packed map, see `lifecycle.upsert`
 -- gives a packed list: of each job its outcome and life
---@use calls emit place put
+--@use calls record emit place put
 local kept = calls.before(now, call)
 if kept then return kept end
 
@@ -13,7 +13,9 @@ if kept then return kept end
 local specs, fresh = {}, 0
 for i = 3, #ARGV, 3 do
   local id, spec = ARGV[i], cmsgpack.unpack(ARGV[i + 2])
-  local known = server('HEXISTS', key.jobs, id) == 1
+  local raw = server('HGET', key.jobs, id)
+  local known = raw and true or false
+  if known and not record.known(raw) then return calls.answered(now, call, '!NewerRecord ' .. id) end
   if known and spec.conflict == 'raise' then return calls.answered(now, call, '!JobExists ' .. id) end
   if not known then fresh = fresh + 1 end
   specs[#specs + 1] = spec

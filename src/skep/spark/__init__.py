@@ -7,8 +7,9 @@ from pyspark.sql import SparkSession
 from skep.spark.session import session
 from skep.spark.source import SkepSource
 from skep.spark.tables import jobs, metrics, runs
+from skep.spark.writer import written
 
-__all__ = ["session", "register", "runs", "jobs", "metrics"]
+__all__ = ["session", "register", "written", "runs", "jobs", "metrics"]
 
 
 def register(spark: SparkSession) -> None:

@@ -1,151 +1,221 @@
-"""Events as rows: a slice of one queue's stream, by the numbers of its events, read exactly or not at all.
+"""Slices of the event streams: where they end, and reading one exactly or not at all.
 
-Plain Python: what Spark calls stands in `source.py`. The number of a slice's last event is known from the stream's last
-entry, so that an offset costs one look, and what is missing from a slice is seen at once.
+Plain Python: what Spark calls stands in `events.py`. The number of a stream's last event is known from its last entry,
+so that an offset costs one look. A slice is read from the last event before it, which is already done with, and up to
+its last one: where either is another one than it was, the server has forgotten something.
 """
 
-# pyright: reportUnknownParameterType=false
-# pyarrow has no types.
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
-from typing import Any
-
-import pyarrow as pa
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from skep import views
-from skep.core.codec import encode
-from skep.core.events import RawEvent, read_entry
-from skep.core.job import JobError, Lease, decode_error
 from skep.core.keys import Keys
-from skep.errors import EventsTrimmed, HistoryForked
+from skep.errors import EventsTrimmed, HistoryForked, HistoryOff
 from skep.store.sync import Store
+from skep.views import Mark
 
-# The state of a job's counts when nothing is told of them: it ran once, and succeeded.
-ONCE = {"succeeded": 1}
-TOLD = frozenset(
-    (
-        *("lease", "run", "status", "due", "was", "began", "next", "worker"),
-        *("result", "error", "reason", "data", "left_out", "attempts", "failures", "stalls", "timeouts"),
-    )
-)
+Offsets = dict[str, dict[str, int | None]]
+"""By queue the last event that was read: its number `seq` and its time `at` in ms (None: nobody knows)."""
+
+EVENTS_IN_A_SLICE = 250_000
+ENTRIES_AT_FIRST, ENTRIES_AT_MOST = 8, 1000
+BYTES_IN_A_TRIP = 262_144
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Events of one queue with numbers above `after`, up to and including `end`: what one Spark task reads."""
+    """Events of one queue behind one, up to and including another: what one Spark task reads."""
 
     queue: str
-    after: int
-    end: int
+    after: Mark
+    end: Mark
     prefix: str = "skep"
 
 
-def latest(store: Store, queue: str, prefix: str = "skep") -> int:
-    """The number of the last event there is; 0 where there is none."""
-    return store.send(views.feed(Keys(queue, prefix), after=0, count=1)).last
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What there is to read of a queue: behind the one event, up to the other."""
+
+    after: Mark
+    end: Mark
+    begun: bool
+
+    def __len__(self) -> int:
+        return max(0, self.end.seq - self.after.seq)
 
 
-def whole(store: Store, queue: str, prefix: str = "skep", *, since: int = 0) -> Slice:
-    """All events of a queue after that number; since 0: from the oldest that is kept."""
-    found = store.send(views.feed(Keys(queue, prefix), after=0, count=1))
-    if since == 0 and found.entries:
-        first, _ = _stands_for(*found.entries[0])
-        since = first - 1
-    return Slice(queue, since, found.last, prefix)
+def mark(offset: Mapping[str, int | None]) -> Mark:
+    """An offset as a place in the stream."""
+    return Mark(offset["seq"] or 0, offset["at"])
 
 
-def read(store: Store, part: Slice) -> Iterator[RawEvent]:
-    """The events of a slice, in order, none missing: else it fails."""
-    keys, at = Keys(part.queue, part.prefix), part.after
-    while at < part.end:
-        found = store.send(views.feed(keys, after=at))
-        if not found.entries:
-            raise HistoryForked(
-                f"queue {part.queue!r}: events up to {part.end:,} were there, and the last is {found.last:,} now:"
-                " the server lost what it had acknowledged"
+def offset(place: Mark) -> dict[str, int | None]:
+    """A place in the stream as an offset."""
+    return {"seq": place.seq, "at": place.at}
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """The event streams of some queues of one server."""
+
+    store: Store
+    queues: Sequence[str]
+    prefix: str = "skep"
+
+    def ends(self, start: Offsets, *, room: int | None = None, until: Offsets | None = None) -> Offsets:
+        """Where to read to from `start`: so many events in all, or a few more, up to what there was at `until`.
+
+        A queue that `start` does not name is read from its oldest event on. Offsets never go backwards.
+        """
+        backlogs = {queue: self._backlog(queue, start.get(queue), until) for queue in sorted(self.queues)}
+        found: Offsets = {}
+        rooms = _shared({queue: len(backlog) for queue, backlog in backlogs.items()}, room)
+        for queue, backlog in backlogs.items():
+            if rooms[queue]:
+                found[queue] = offset(self._end(queue, backlog, rooms[queue]))
+            elif backlog.begun:
+                found[queue] = start[queue]
+        return found
+
+    def _backlog(self, queue: str, before: Mapping[str, int | None] | None, until: Offsets | None) -> Backlog:
+        begun = before is not None
+        after = mark(before) if before is not None else Mark(0, None)
+        edges = self.store.send(views.edges(Keys(queue, self.prefix), [after.seq] if begun else []))
+        if edges.history == "none":
+            raise HistoryOff(
+                f"queue {queue!r} keeps no events (its history is 'none'): set history='all' and begin anew"
             )
-        for entry_id, fields in found.entries:
-            first, events = _stands_for(entry_id, fields)
-            if first > at + 1:
-                raise EventsTrimmed(part.queue, at + 1, first - 1)
-            at = int(entry_id.partition(b"-")[0])
-            for event in events:
-                if part.after < event.seq <= part.end:
-                    yield event
-            if at >= part.end:
+        if begun:
+            _compare(queue, after, edges)
+        else:
+            after = Mark(max(edges.oldest - 1, 0), None)
+        end = edges.last
+        if until is not None:
+            end = mark(until[queue]) if queue in until else after
+        return Backlog(after, end, begun)
+
+    def _end(self, queue: str, backlog: Backlog, room: int) -> Mark:
+        """The end of the entry that holds the last event there is room for."""
+        if room >= len(backlog):
+            return backlog.end
+        number = backlog.after.seq + room
+        [found] = self.store.send(views.edges(Keys(queue, self.prefix), [number])).marks
+        if found is None:
+            raise EventsTrimmed(queue, backlog.after.seq + 1, number)
+        return found if found.seq < backlog.end.seq else backlog.end
+
+    def slices(self, start: Offsets, end: Offsets) -> list[Slice]:
+        """What lies between two offsets, in slices that tasks read side by side."""
+        found: list[Slice] = []
+        for queue, last in end.items():
+            until = mark(last)
+            if queue in start:
+                after = mark(start[queue])
+            else:
+                edges = self.store.send(views.edges(Keys(queue, self.prefix)))
+                after = Mark(max(min(edges.oldest - 1, until.seq), 0), None)
+                if edges.last.seq < until.seq:
+                    raise _forgotten(queue, until.seq, edges.last.seq)
+            found += _cut(Slice(queue, after, until, self.prefix))
+        return found
+
+
+def _shared(wanted: Mapping[str, int], room: int | None) -> dict[str, int]:
+    """Who wants little gets it; what is left is shared alike."""
+    shares = dict(wanted)
+    if room is None:
+        return shares
+    left = len(wanted)
+    for queue in sorted(wanted, key=lambda name: wanted[name]):
+        # One event at least, lest a queue is passed over for ever.
+        shares[queue] = min(wanted[queue], max(1, room // left))
+        room, left = max(0, room - shares[queue]), left - 1
+    return shares
+
+
+def _cut(whole: Slice) -> Iterator[Slice]:
+    """A slice in parts. Within it, the time of an event is not known: only its own ends can be compared."""
+    after = whole.after
+    while whole.end.seq - after.seq > EVENTS_IN_A_SLICE * 5 // 4:
+        end = Mark(after.seq + EVENTS_IN_A_SLICE, None)
+        yield replace(whole, after=after, end=end)
+        after = end
+    if whole.end.seq > after.seq:
+        yield replace(whole, after=after)
+
+
+def _forgotten(queue: str, seq: int, last: int) -> HistoryForked:
+    return HistoryForked(
+        f"queue {queue!r}: event {seq:,} was there, and the last one is {last:,} now: the server lost what it had"
+        " acknowledged; begin anew, with a new checkpoint"
+    )
+
+
+def _replaced(queue: str, seq: int) -> HistoryForked:
+    return HistoryForked(
+        f"queue {queue!r}: event {seq:,} is another one than it was: the server lost what it had acknowledged, and"
+        " went on from there; begin anew, with a new checkpoint"
+    )
+
+
+def _compare(queue: str, before: Mark, edges: views.Edges) -> None:
+    """Whether a stream still has what was read of it."""
+    if edges.last.seq < before.seq:
+        raise _forgotten(queue, before.seq, edges.last.seq)
+    found = edges.marks[0]
+    if found is not None and before.at not in (None, found.at) and before.seq:
+        raise _replaced(queue, before.seq)
+    if edges.oldest > before.seq + 1:
+        raise EventsTrimmed(queue, before.seq + 1, edges.oldest - 1)
+
+
+Entry = tuple[bytes, list[bytes]]
+
+
+def read(store: Store, part: Slice) -> Iterator[list[Entry]]:
+    """The entries with the events of a slice, in order, none missing, else it fails. Outer ones hold others too."""
+    keys = Keys(part.queue, part.prefix)
+    # It begins with the last event that is done with, if that can be known again.
+    after, at = max(part.after.seq - 1, 0), part.after.seq
+    count = ENTRIES_AT_FIRST
+    while at < part.end.seq:
+        found = store.send(views.feed(keys, after=after, count=count, size=BYTES_IN_A_TRIP)).entries
+        if not found:
+            raise _forgotten(part.queue, part.end.seq, at)
+        # The server reads as many before it looks at their size.
+        count = min(2 * count, ENTRIES_AT_MOST) if len(found) == count else len(found) + 1
+        wanted: list[Entry] = []
+        for entry in found:
+            first, last = numbers(entry)
+            _check(part, entry, first, last, at)
+            if last > at:
+                wanted.append(entry)
+                at = last
+            if at >= part.end.seq:
                 break
+        after = at
+        if wanted:
+            yield wanted
 
 
-def _stands_for(entry_id: bytes, fields: list[bytes]) -> tuple[int, list[RawEvent]]:
-    """The first number that an entry stands for, whether or not the event was left out, and its events."""
-    events = list(read_entry(entry_id, fields))
-    if len(fields) > 4 and fields[4] == b"from" and fields[5][:1].isdigit():
-        return int(fields[5]), events
-    return events[0].seq, events
+def _check(part: Slice, entry: Entry, first: int, last: int, at: int) -> None:
+    if first > at + 1:
+        raise EventsTrimmed(part.queue, at + 1, first - 1)
+    for end in (part.after, part.end):
+        if end.seq and end.at is not None and first <= end.seq <= last and int(entry[1][1]) != end.at:
+            raise _replaced(part.queue, end.seq)
 
 
-def row(event: RawEvent, queue: str) -> dict[str, Any]:
-    """An event as a row of the table `events`. Times are milliseconds."""
-    head, details = event.head, event.details
-    lease = Lease.read(details["lease"].encode()) if "lease" in details else None
-    error = decode_error(details["error"].encode()) if details.get("error") else NO_ERROR
-    options = head.options
-    job = event.job or None
-    return {
-        "seq": event.seq,
-        "at": event.at,
-        "type": event.type,
-        "queue": queue,
-        "job": job,
-        "life": event.life if job else None,
-        "run": event.run if job else None,
-        "task": head.task if job else None,
-        "name": options.get("name") or None,
-        "worker": lease.worker if lease else details.get("worker"),
-        "by": event.by,
-        "status": event.status if job else None,
-        "due": details.get("was", details.get("due", head.due)) if job else None,
-        "created": head.created if job else None,
-        "began": details.get("began", lease.started if lease else None),
-        "started": lease.started if lease else None,
-        "attempts": details.get("attempts", ONCE.get(event.type, 0)) if job else None,
-        "failures": details.get("failures", 0) if job else None,
-        "stalls": details.get("stalls", 0) if job else None,
-        "timeouts": details.get("timeouts", 0) if job else None,
-        "reason": details.get("reason"),
-        "data": details.get("data"),
-        "result": details.get("result"),
-        "meta": options.get("meta") or None,
-        "error_type": error.type or None,
-        "error_message": error.message if error is not NO_ERROR else None,
-        "error_kind": error.kind if error is not NO_ERROR else None,
-        "error_traceback": error.traceback or None,
-        "next_run": details["due"] if "was" in details else details.get("next"),
-        "write": options.get("write") or None,
-        "left_out": bool(details.get("left_out")),
-        "details": _rest(details),
-    }
+def numbers(entry: Entry) -> tuple[int, int]:
+    """The first and the last number that an entry stands for, whether or not their events were left out."""
+    last, fields = int(entry[0].partition(b"-")[0]), entry[1]
+    if is_gappy(fields):
+        return int(fields[5]), last
+    return last - (len(fields) - 4) // 2 + 1, last
 
 
-NO_ERROR = JobError()
-
-
-def _rest(details: Mapping[str, Any]) -> str | None:
-    rest = {name: value for name, value in details.items() if name not in TOLD}
-    return encode(rest).decode() if rest else None
-
-
-def batches(events: Iterator[RawEvent], queue: str, schema: pa.Schema, size: int = 10_000) -> Iterator[pa.RecordBatch]:
-    """Events as Arrow batches with the columns of this schema: what Spark takes from a source."""
-    while some := [row(event, queue) for event in islice(events, size)]:
-        yield pa.RecordBatch.from_arrays([_column(some, column) for column in schema], schema=schema)
-
-
-def _column(rows: list[dict[str, Any]], column: pa.Field) -> pa.Array:
-    values = [each[column.name] for each in rows]
-    if not pa.types.is_timestamp(column.type):
-        return pa.array(values, column.type)
-    return pa.array([None if ms is None else ms * 1000 for ms in values], pa.int64()).cast(column.type)
+def is_gappy(fields: Sequence[bytes]) -> bool:
+    """Whether events were left out before or within an entry. A job may be called `from`: behind it stands no digit."""
+    return len(fields) > 4 and fields[4] == b"from" and fields[5][:1].isdigit()

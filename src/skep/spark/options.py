@@ -10,10 +10,12 @@ from difflib import get_close_matches
 from typing import Literal, cast
 
 from skep.core.limits import check_label, check_queue_name
+from skep.core.states import ALIASES, JobState
 from skep.errors import InvalidOption, SkepError
 
 NAMES = (
     *("url", "prefix", "queue", "queues", "table", "columns"),
+    *("id", "name", "status"),
     *("reader", "since", "rowsPerBatch"),
     *("task", "dataColumn", "writeId", "badRows", "stagingTtl"),
 )
@@ -69,18 +71,29 @@ def _regex(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsOptions:
-    """`spark.read` of jobs as they are now. No url: the default one. No columns: all."""
+    """`spark.read` of jobs as they are now. No url: the default one. No columns: all; so of ids, names and statuses."""
 
     url: str | None = field(default=None, repr=False)
     prefix: str = "skep"
     queues: QueueChoice
     columns: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    statuses: tuple[JobState, ...] = ()
 
     @classmethod
     def parse(cls, raw: Mapping[str, str]) -> JobsOptions:
         """From what Spark was told by `.option(...)`."""
         given = _given(raw)
-        return cls(url=given.get("url"), prefix=_prefix(given), queues=_queues(given), columns=_columns(given))
+        return cls(
+            url=given.get("url"),
+            prefix=_prefix(given),
+            queues=_queues(given),
+            columns=_columns(given),
+            ids=_list_of_labels(given, "id"),
+            names=_list_of_labels(given, "name"),
+            statuses=_statuses(given),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +158,13 @@ class WriteOptions:
         )
 
 
+def named_queues(chosen: QueueChoice) -> tuple[str, ...]:
+    """The queues of a choice that has names only."""
+    if chosen.is_open:
+        raise InvalidOption("queue", ", ".join(chosen.words), "names of queues: patterns are still to come")
+    return chosen.names
+
+
 def table(raw: Mapping[str, str]) -> Literal["jobs", "events"]:
     """Which of the tables is meant: jobs, if nothing is said."""
     return cast("Literal['jobs', 'events']", _one_of(_given(raw), "table", "jobs", "events"))
@@ -198,6 +218,19 @@ def _queues(given: Mapping[str, str]) -> QueueChoice:
     if not words:
         raise InvalidOption("queue", given.get("path"), f"{QUEUE_HINT}; '*' means all queues")
     return QueueChoice(tuple(dict.fromkeys(check_queue_name(word, "queue") for word in words)))
+
+
+def _list_of_labels(given: Mapping[str, str], option: str) -> tuple[str, ...]:
+    words = _list(given, option, f"one {option}, some with commas between, or a JSON list of them")
+    return tuple(check_label(option, word) for word in words)
+
+
+def _statuses(given: Mapping[str, str]) -> tuple[JobState, ...]:
+    example = f"some of {', '.join(JobState)}"
+    words = [ALIASES.get(word, word) for word in _list(given, "status", example)]
+    if not set(words) <= set(JobState):
+        raise InvalidOption("status", given["status"], example)
+    return tuple(map(JobState, words))
 
 
 def _columns(given: Mapping[str, str]) -> tuple[str, ...]:

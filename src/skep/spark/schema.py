@@ -31,6 +31,8 @@ TIME, DAY, FLAG = TimestampType(), DateType(), BooleanType()
 # pyarrow brings no types along.
 ArrowType: TypeAlias = Any
 ArrowSchema: TypeAlias = Any
+ArrowBatch: TypeAlias = Any
+ArrowColumn: TypeAlias = Any
 
 ARROW: dict[DataType, ArrowType] = {
     TEXT: pa.string(),
@@ -152,6 +154,26 @@ due, started           of its last run, and so waited and ran; null where no run
 began                  when its first run started
 next_run               when the next life of its series is due
 The other columns are those of the event. Lives that a `drop()` ended have no row: one event says how many.
+"""
+
+LIVE = StructType(
+    [
+        *_columns("queue id", TEXT, required=True),
+        *_columns("life", LONG),
+        *_columns("task name status", TEXT),
+        *_columns("reason", TEXT),
+        *_columns("priority attempts failures stalls timeouts", WHOLE),
+        *_columns("data meta result", TEXT),
+        *_columns("error_type error_message error_kind error_traceback", TEXT),
+        *_columns("created_at run_at started_at finished_at expires_at", TIME),
+        *_columns("worker write", TEXT),
+    ]
+)
+"""One row per job as it is now, with the names that `Job` has for all of it; also one per second job of an id.
+
+reason                 why it is held, or was cancelled
+worker                 who runs it, or ran it last
+write                  the id of the DataFrame write that it comes from
 """
 
 METRIC = StructType(

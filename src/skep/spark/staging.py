@@ -1,54 +1,57 @@
 """Rows in, exactly once: each task stages its rows under a token of its own, one commit decides, then they are moved.
 
-Plain Python: what Spark calls stands in `source.py`. A task that is repeated or speculated stages under another token,
+Plain Python: what Spark calls stands in `writer.py`. A task that is repeated or speculated stages under another token,
 and only the tokens that the commit names are ever seen; the others go by themselves after `stagingTtl`.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
 
 from skep import lifecycle, views
-from skep.core.codec import encode
+from skep.adding import by_size
 from skep.core.ids import new_ids
 from skep.core.keys import Keys
 from skep.core.options import JobOptions
+from skep.core.terms import Terms
 from skep.drafts import Template
 from skep.errors import SkepError
+from skep.lifecycle import REMEMBERED, Draft
+from skep.spark.rows import BAD_ROWS_TOLD, BadRow, BadRowsOfTask, Drafter, Encoder
+from skep.spark.schema import ArrowBatch
 from skep.store.sync import Store
 from skep.views import Written
 
 ROWS_IN_A_TRIP = 500
-BYTES_IN_A_TRIP = 262_144
-REMEMBERED = 30 * 86_400_000
-OPTION = "skep_"
-BAD_ROWS_TOLD = 20
-
-Row = Mapping[str, Any]
+# Each move is a millisecond of the server's time, and those of one trip follow one another.
+MOVES_IN_A_TRIP = 4
+TRIPS_BETWEEN_LOOKS = 16
+A_DAY = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """What every task of a write must know."""
+    """What every task of a write must know. `stream`: the query and the number of its batch that the write is."""
 
     queue: str
     write: str
     prefix: str = "skep"
     task: str | None = None
     data_column: str | None = None
-    ttl: int = 86_400_000
+    ttl: int = A_DAY
+    stream: tuple[str, int] | None = None
 
+    @property
+    def keys(self) -> Keys:
+        """The keys of its queue."""
+        return Keys(self.queue, self.prefix)
 
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """A row that cannot be a job, and why."""
-
-    row: str
-    why: str
+    @property
+    def terms(self) -> Terms:
+        """What is said of all its jobs."""
+        return {"write": self.write, **(JobOptions(task=self.task).terms if self.task else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,104 +82,73 @@ class Stager:
     def __init__(self, store: Store, plan: WritePlan) -> None:
         self._store = store
         self._plan = plan
-        self._keys = Keys(plan.queue, plan.prefix)
         self._token = secrets.token_hex(8)
-        self._base = JobOptions(task=plan.task).terms if plan.task else {}
+        self._template = Template.of(plan.terms)
+        self._bad = BadRowsOfTask()
         self._rows = 0
-        self._bad: list[BadRow] = []
-        self._bad_count = 0
+        self._encoder: Encoder | None = None
+        self._drafter: Drafter | None = None
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Stages rows: columns are data, those that begin with `skep_` are options."""
-        rest = iter(rows)
-        while chunk := list(islice(rest, ROWS_IN_A_TRIP)):
-            if any(name.startswith(OPTION) for name in chunk[0]):
-                self._stage_each(chunk)
+    def add(self, batch: ArrowBatch) -> None:
+        """Stages rows. All batches have the same columns."""
+        encoder = self._encoder = self._encoder or Encoder(batch.schema, self._plan.data_column)
+        drafter = self._drafter = self._drafter or Drafter(batch.schema, self._plan.terms)
+        for first in range(0, batch.num_rows, ROWS_IN_A_TRIP):
+            chunk = batch.slice(first, ROWS_IN_A_TRIP)
+            texts = encoder.encode(chunk, self._bad)
+            if drafter.is_needed:
+                self._stage_each(drafter.drafts(chunk, texts, self._now, self._bad))
             else:
-                self._stage_alike(chunk)
+                self._stage_alike([text for text in texts if text is not None])
 
     def finish(self) -> Staged:
         """What the commit must know of this task."""
-        return Staged(self._token, self._rows, self._bad_count, self._bad)
+        return Staged(self._token, self._rows, self._bad.count, self._bad.examples)
 
-    def _stage_alike(self, chunk: list[Row]) -> None:
-        template = Template.of({**self._base, "write": self._plan.write})
-        for part in _by_size(self._encoded(chunk)):
-            ids = new_ids(len(part))
-            jobs = list(zip(ids, part, strict=True))
-            self._store.send(
-                lifecycle.stage(self._keys, self._token, ttl=self._plan.ttl, like=template.like, jobs=jobs)
-            )
+    def _stage_alike(self, texts: list[bytes]) -> None:
+        for part in by_size(texts, len) if texts else []:
+            jobs = list(zip(new_ids(len(part)), part, strict=True))
+            like, ttl = self._template.like, self._plan.ttl
+            self._store.send(lifecycle.stage(self._plan.keys, self._token, ttl=ttl, like=like, jobs=jobs))
             self._rows += len(part)
 
-    def _stage_each(self, chunk: list[Row]) -> None:
-        drafts: list[lifecycle.Draft] = []
-        for row in chunk:
-            try:
-                drafts.append(self._draft(row))
-            except (SkepError, TypeError) as error:
-                self._refuse(row, error)
-        if drafts:
-            self._store.send(lifecycle.stage_each(self._keys, self._token, ttl=self._plan.ttl, drafts=drafts))
-            self._rows += len(drafts)
+    def _stage_each(self, drafts: list[Draft]) -> None:
+        for part in by_size(drafts, _size) if drafts else []:
+            self._store.send(lifecycle.stage_each(self._plan.keys, self._token, ttl=self._plan.ttl, drafts=part))
+            self._rows += len(part)
 
-    def _draft(self, row: Row) -> lifecycle.Draft:
-        options = {
-            name.removeprefix(OPTION): value
-            for name, value in row.items()
-            if name.startswith(OPTION) and value is not None
-        }
-        data = {name: value for name, value in row.items() if not name.startswith(OPTION)}
-        terms = JobOptions(**options).terms
-        template = Template.of({**self._base, "write": self._plan.write, **terms})
-        return template.draft(self._encode(data))
-
-    def _encode(self, row: Row) -> bytes:
-        column = self._plan.data_column
-        return encode(row[column] if column else row)
-
-    def _encoded(self, chunk: list[Row]) -> Iterator[bytes]:
-        for row in chunk:
-            try:
-                yield self._encode(row)
-            except SkepError as error:
-                self._refuse(row, error)
-
-    def _refuse(self, row: Row, error: Exception) -> None:
-        self._bad_count += 1
-        if len(self._bad) < BAD_ROWS_TOLD:
-            self._bad.append(BadRow(repr(row)[:200], str(error)))
+    def _now(self) -> int:
+        return self._store.send(views.now(self._plan.keys))
 
 
-def _by_size(items: Iterable[bytes]) -> Iterator[list[bytes]]:
-    part: list[bytes] = []
-    size = 0
-    for item in items:
-        if part and size + len(item) > BYTES_IN_A_TRIP:
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += len(item)
-    if part:
-        yield part
+def _size(draft: Draft) -> int:
+    return len(draft.data) + len(draft.id)
 
 
-def decide(store: Store, plan: WritePlan, staged: Sequence[Staged], *, skip_bad: bool) -> bool:
-    """The write takes place, whole. False: it was decided before, and nothing is done."""
-    bad = sum(each.bad for each in staged)
-    if bad and not skip_bad:
+def check_bad(staged: Sequence[Staged]) -> None:
+    """Refuses a write of which a row is bad."""
+    if bad := sum(each.bad for each in staged):
         raise BadRows(bad, [example for each in staged for example in each.examples])
+
+
+def decide(store: Store, plan: WritePlan, staged: Sequence[Staged]) -> bool:
+    """The write takes place, whole. False: it was decided before, and nothing is done."""
     tokens = [each.token for each in staged if each.rows]
-    return store.send(lifecycle.decide(Keys(plan.queue, plan.prefix), plan.write, tokens, remember=REMEMBERED))
+    # Of a stream the query's last batch is remembered; that of a single batch tells only how it went.
+    remember = A_DAY if plan.stream else REMEMBERED
+    return store.send(lifecycle.decide(plan.keys, plan.write, tokens, remember=remember, stream=plan.stream))
 
 
 def move_all(store: Store, plan: WritePlan) -> Written:
     """Moves decided rows until none of this write is left; workers do the same in passing."""
-    keys = Keys(plan.queue, plan.prefix)
     while True:
-        written = store.send(views.written(keys, plan.write))
+        written = store.send(views.written(plan.keys, plan.write))
         if written is None or written.done:
             return written or Written(0, 0, 0, 0, 0, 0, done=True)
-        for _ in range(64):
-            if store.send(lifecycle.move(keys)) is None:
+        for _ in range(TRIPS_BETWEEN_LOOKS):
+            moved = store.send_many([lifecycle.move(plan.keys)] * MOVES_IN_A_TRIP)
+            for each in moved:
+                if isinstance(each, Exception):
+                    raise each
+            if None in moved:
                 break

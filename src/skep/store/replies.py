@@ -27,6 +27,7 @@ from skep.errors import (
     ServerFull,
     ServerUnavailable,
     SkepError,
+    StagingGone,
     StaleJob,
     WrongData,
 )
@@ -70,7 +71,11 @@ REFUSALS_OF_SCRIPTS: dict[str, Callable[[str, str], SkepError]] = {
     "JobExists": lambda _, detail: JobExists(detail),
     "JobActive": lambda _, detail: JobActive(detail),
     "JobNotFound": lambda _, detail: JobNotFound(detail),
+    "NewerRecord": lambda _, detail: WrongData(
+        f"job {detail!r} was written by a newer release of skep, which this one cannot change: upgrade it here too"
+    ),
     "ReservedId": lambda _, detail: ReservedId(detail),
+    "StagingGone": lambda _, detail: StagingGone(detail),
     "StaleJob": lambda _, detail: StaleJob(detail.partition(" ")[2], int(detail.partition(" ")[0])),
 }
 

@@ -120,14 +120,18 @@ class Store(Transport[Wire]):
 
     def check(self) -> list[checks.Finding]:
         """What about the server may lose jobs, and what to do; `checks.demand` raises what must not be."""
+        return checks.findings(*self.look(), here_ms())
+
+    def look(self) -> tuple[dict[str, str], dict[str, str] | None]:
+        """What the server tells of itself, and its settings; None: it does not tell them."""
         info = checks.parse_info(self._command("INFO"))
         try:
             told = [self._command("CONFIG", "GET", name) for name in checks.SETTINGS]
         except ServerUnavailable:
             raise
         except ServerError:
-            told = None
-        return checks.findings(info, None if told is None else checks.parse_settings(told), here_ms())
+            return info, None
+        return info, checks.parse_settings(told)
 
     def _command(self, *words: str) -> Any:
         return self._drive(self._side(()), plain(words, watch()))

@@ -74,6 +74,8 @@ class Side(Generic[W]):
 
     def pack(self, call: Call[Any], now: Arg, said: str) -> bytes:
         """The call as bytes."""
+        if not call.script.sha:
+            return pack((call.script.name, *call.keys, *call.args))
         args = (now, said, *call.args)
         if len(args) > FEW_ARGS:
             return pack((*_words(call), *args))

@@ -31,7 +31,8 @@ PATIENCE = 20.0
 class Server:
     """A server of your own, on a unix socket in a folder of its own, that ends with this process.
 
-    `binary` is a program or its name on the PATH, such as `redis-server`; else it is the one of `embedded://`.
+    `binary` is a program or its name on the PATH, such as `redis-server`; else it is what SKEP_TEST_SERVER names, or
+    the one of `embedded://`.
     With a `port` it listens on loopback too, and its url names that (0: a free one). Settings are those of
     the server, with underscores: `Server(appendonly=True, maxmemory="10mb")`. Nothing is kept on disk unless
     they say so; a `folder` that was given stays.
@@ -48,7 +49,7 @@ class Server:
         port: int | None = None,
         **settings: Setting,
     ) -> None:
-        self._binary = _program(binary)
+        self._binary = _program(binary or os.environ.get("SKEP_TEST_SERVER"))
         self._given = folder is not None
         self._folder = folder
         self._settings = {name.replace("_", "-"): value for name, value in settings.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from skep import lifecycle
+from skep.errors import SkepError
 from skep.worker.slots import Slots
 from skep.worker.station import Station
 
@@ -46,7 +47,11 @@ class Fetch:
     async def listen_once(self) -> None:
         """Waits for the marker while the queue is idle."""
         await self._idle.wait()
-        taken = await self._station.store.listen([self._station.keys.wake], LISTEN)
+        try:
+            taken = await self._station.store.listen([self._station.keys.wake], LISTEN)
+        except SkepError:
+            self.wake()
+            raise
         # None is a time that is over; a connection that was lost may have taken a marker with it.
         if taken is not None:
             self.wake()
@@ -72,12 +77,9 @@ class Fetch:
         try:
             post = await station.at_post()
             post.number += 1
-            lease = station.bench.options.lease_ms
-            claimed = await station.store.send(
-                lifecycle.claim(
-                    station.keys, post.name, number=post.number, slots=slots, lease=lease, knows=station.knows
-                )
-            )
+            lease, knows = station.bench.options.lease_ms, station.repertoire.knows()
+            call = lifecycle.claim(station.keys, post.name, number=post.number, slots=slots, lease=lease, knows=knows)
+            claimed = await station.store.send(call)
         except BaseException:
             # If it has runs, they are returned with the renewal that follows the next claim. What was owed still is.
             self._slots.release(slots)
@@ -88,6 +90,8 @@ class Fetch:
         if claimed is None:
             self._slots.release(slots)
             station.fenced(post)
+            # The marker that it took is for its next registration to answer, even where it has no room.
+            self._woken.set()
             return
         station.begin(post, claimed)
         taken = len(claimed.runs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeAlias
@@ -60,7 +61,9 @@ class Settler:
         self._notes.append(note)
         if not self._noting:
             self._noting = True
-            self._loop.call_soon_threadsafe(self._loop.call_later, NOTES_REST, self._begin)
+            # A thread may outlive its worker's loop: nobody hears it any more.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._loop.call_later, NOTES_REST, self._begin)
 
     async def done(self) -> None:
         """Returns when all that was said until now is answered."""

@@ -11,22 +11,25 @@ from importlib.metadata import version
 from time import monotonic
 from typing import Any
 
-from skep import lifecycle
+from skep import lifecycle, views
 from skep.core.job import JobError, encode_error
 from skep.core.outcome import Failed, Outcome, Returned
-from skep.core.record import FIRST_LETTER, TASK, pack, read_head
+from skep.core.record import FIRST_LETTER, TASK, read_head
 from skep.lifecycle import Claimed, Renewed, Run, Wanted
 from skep.store.aio import AsyncStore
 from skep.worker.attempt import Attempt, Cause
 from skep.worker.bench import Bench
-from skep.worker.gate import Gate
 from skep.worker.hooks import WorkerEvent
-from skep.worker.plan import Plan, Rules
+from skep.worker.plan import Rules
 from skep.worker.post import Post
+from skep.worker.repertoire import Repertoire
 from skep.worker.served import Served
 from skep.worker.settle import End, Settler
 
 log = logging.getLogger("skep.worker")
+
+LAST_SLICES = 200
+"""So much upkeep a worker that goes does at most for what it leaves behind: others go on with the rest."""
 
 
 class Station:
@@ -48,8 +51,7 @@ class Station:
         self.upkeep: Callable[[Sequence[Wanted]], None] = lambda _: None
         self.poke: Callable[[], None] = lambda: None
         self.joined: Callable[[str, bool], None] = lambda worker, left: None
-        self._plans = plans_of(served, bench)
-        self.knows = pack([name.decode() for name in self._plans])
+        self.repertoire = Repertoire(served, bench)
         self._settler = Settler(store, self.keys, self)
         self._joining: asyncio.Task[Post] | None = None
         self._ahead = 0.0  # milliseconds of the server's clock at our zero
@@ -65,6 +67,7 @@ class Station:
         """Registers under a new name."""
         lease = self.bench.options.lease_ms
         post = Post(monotonic() + lease / 1000)
+        await self.store.send(views.enrol(self.keys))
         now = await self.store.send(lifecycle.join(self.keys, post.name, lease=lease, info=self.info()))
         self._set_clock(now)
         self.post = post
@@ -88,7 +91,11 @@ class Station:
             self._joining.cancel()
         if self.post is not None:
             post, self.post = self.post, None
-            await self.store.send(lifecycle.leave(self.keys, post.name))
+            more = await self.store.send(lifecycle.leave(self.keys, post.name))
+            for _ in range(LAST_SLICES):
+                if more:
+                    upkept = await self.store.send(lifecycle.upkeep(self.keys))
+                    more = upkept.more and not upkept.wanted
             self.joined(post.name, True)
 
     # Runs.
@@ -109,12 +116,12 @@ class Station:
         raw, flags = run.record, run.record[0] - FIRST_LETTER
         if flags == TASK:
             at = 8 + raw[7]
-            plan = self._plans[raw[8:at]]
+            plan = self.repertoire.plans[raw[8:at]]
             rules = plan.rules
         else:
             try:
                 head, at = read_head(raw)
-                plan = self._plans[head.task.encode()]
+                plan = self.repertoire.plans[head.task.encode()]
                 rules = plan.rules.under(head.options)
             except Exception as error:  # noqa: BLE001 - whatever another release wrote, its run must end
                 self._set_aside(worker, run, error)
@@ -131,7 +138,7 @@ class Station:
     def _set_aside(self, worker: str, run: Run, error: Exception) -> None:
         log.error("%s: the record of job %r cannot be read", self.queue, run.id, exc_info=error)
         told = JobError(type="WrongData", message=f"its record cannot be read: {error}", kind="permanent")
-        attempt = Attempt(self, worker, run, next(iter(self._plans.values())), Rules(), 0)
+        attempt = Attempt(self, worker, run, next(iter(self.repertoire.plans.values())), Rules(), 0)
         attempt.error = error
         self._end_now(attempt, Failed(encode_error(told)))
 
@@ -254,17 +261,3 @@ class Station:
 
     def _set_clock(self, now: int) -> None:
         self._ahead = now - monotonic() * 1000
-
-
-def plans_of(served: Served, bench: Bench) -> dict[bytes, Plan]:
-    """Its handlers by task, as records name them."""
-    plans: dict[bytes, Plan] = {}
-    for handler in served.registry:
-        if (handler.executor or bench.options.executor) == "process":
-            log.warning("%s: %r wants processes, which this worker has not: its jobs wait", served.name, handler.name)
-            continue
-        plan = Plan(handler, served.defaults.terms)
-        if handler.concurrency is not None and handler.concurrency < bench.options.concurrency:
-            plan.gate = Gate(handler.concurrency, bench.launch)
-        plans[handler.name.encode()] = plan
-    return plans

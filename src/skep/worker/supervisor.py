@@ -37,6 +37,9 @@ HURRY = 10.0
 
 READ = 65_536
 
+LAST_SLICES = 200
+"""So much upkeep a worker that goes does at most for what it leaves behind: others go on with the rest."""
+
 
 class Child:
     """A worker process, and the registrations it has told of."""
@@ -221,8 +224,12 @@ def hand_back(posts: Sequence[Post], died: bool) -> None:
     for post in posts:
         store = Store(post.connection)
         try:
-            while store.send(lifecycle.leave(post.keys, post.worker, died=died)):
-                store.send(lifecycle.upkeep(post.keys))
+            more = store.send(lifecycle.leave(post.keys, post.worker, died=died))
+            for _ in range(LAST_SLICES):
+                if more:
+                    upkept = store.send(lifecycle.upkeep(post.keys))
+                    # The next due time of a cron series is told by a worker: it goes on from here.
+                    more = upkept.more and not upkept.wanted
         except SkepError as error:
             log.warning("%s: the runs of %s wait for the end of its lease: %s", post.queue, post.worker, error)
         finally:

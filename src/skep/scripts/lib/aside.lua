@@ -17,11 +17,13 @@ function aside.set(unknown)
   end
 end
 
--- Those of known tasks go back to the front: at most so many of each.
+-- Those of known tasks go back to the front: at most so many, or those left over would be set aside again.
 function aside.take_back(tasks, limit)
   for _, task in ipairs(tasks) do
+    if limit == 0 then return end
     local prefix = '[' .. place.aside(task, '')
     local found = server('ZRANGE', key.aside, prefix, prefix .. '\255', 'BYLEX', 'LIMIT', 0, limit)
+    limit = limit - #found
     for i = #found, 1, -1 do
       local id = string.sub(found[i], #task + 2)
       local job = record.read(id, server('HGET', key.jobs, id))

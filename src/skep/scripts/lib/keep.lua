@@ -54,7 +54,7 @@ end
 function keep.remember(job, known, status, finished, failure)
   local fine, parsed = pcall(cjson.decode, failure or '')
   return {
-    life = job.life, status = status, created = job.created, due = job.due, began = known.began, finished = finished,
+    life = job.life, status = status, created = job.created, due = job.due, began = known.began, finished = finished, merged = known.merged,
     error = fine and type(parsed) == 'table' and parsed.type or nil,
   }
 end

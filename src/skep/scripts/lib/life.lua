@@ -1,6 +1,7 @@
 -- life: how a life begins and ends; the only place where a twin goes on, a series repeats or a failure job is written
---@use record emit place counts keep change
+--@use record emit place counts keep change answer
 local life = { codes = { succeeded = 'y', failed = 'f', cancelled = 'c' } }
+local merges_known = 20
 
 -- A life begins, named after its event, and waits for its time. Returns its status.
 function life.begin(job, code, known)
@@ -50,17 +51,22 @@ end
 -- The twin's adds happen to the job that waits, as if they came now; its own life is over.
 function life.merge(twin, how, job, status, known)
   life.drop_twin(twin)
+  -- Who holds a handle of the twin finds what became of it.
+  known.merged = known.merged or {}
+  table.insert(known.merged, 1, twin.life)
+  known.merged[merges_known + 1] = nil
   status = change.amend(job, status, known, how)
   local head = record.write_head(twin)
   emit.event('m', twin.id, head, { into = job.life, status = status, due = job.due })
-  life.tell(twin, 'merged', job.life)
+  answer.ended(twin, 'merged', job.life)
 end
 
--- Those who wait for this life hear how it ended.
-function life.tell(job, status, text)
-  if not server('HGET', key.awaited, job.id) then return end
-  local time = server('TIME')
-  server('XADD', key.answers, 'MINID', '~', (time[1] - 10) * 1000, '*', 'id', job.id, 'life', job.life, 'status', status, 'text', text)
+-- Whether a twin of this life was merged into the one of which so much is known.
+function life.was_merged(known, number)
+  for _, each in ipairs(known.merged or {}) do
+    if each == number then return true end
+  end
+  return false
 end
 
 local function stamp(ms)
@@ -122,7 +128,7 @@ function life.over(job, known, how)
   details.next = follows and follows.due
   local seq = emit.event(life.codes[how.status], job.id, record.write_head(job), details)
   if job.options.expires then server('ZREM', key.timers, (how.twin and 't' or 'e') .. job.id) end
-  life.tell(job, how.status, how.status == 'cancelled' and how.reason or how.text)
+  answer.ended(job, how.status, how.status == 'cancelled' and how.reason or how.text)
   if how.status == 'failed' then write_failure_job(seq, job, known, how) end
   if how.twin then
     server('HDEL', key.blocked, job.id)
@@ -141,7 +147,7 @@ function life.over(job, known, how)
     life.unblock(twin, job, before)
   else
     -- Of a life that succeeded at once there is nothing to remember.
-    if how.status ~= 'succeeded' or known.runs ~= 1 or known.previous then counts.write(job.id, known) end
+    if how.status ~= 'succeeded' or known.runs ~= 1 or known.previous or known.merged then counts.write(job.id, known) end
     local lease = how.lease or ''
     local text = how.status == 'cancelled' and how.reason or how.text
     keep.finish(job, how.status, struct.pack('>I6B', now, #lease) .. lease .. (text or ''))

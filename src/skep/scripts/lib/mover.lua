@@ -57,7 +57,8 @@ function mover.sweep(token)
   end
   server('HINCRBY', key.queue, 'staged_rows', -rows_of(cmsgpack.unpack(chunk)))
   server('HDEL', key.staged, field)
-  known.chunks = known.chunks - 1
+  -- From its first chunk on the token is gone: nobody may decide what is left of it.
+  known.chunks, known.going = known.chunks - 1, true
   server('HSET', key.staged, token, cmsgpack.pack(known))
   return false
 end

@@ -32,6 +32,15 @@ function place.count()
   return count
 end
 
+-- How many jobs stand where, in the order of `views.Counts`.
+function place.counts()
+  return {
+    place.count(), server('ZCARD', key.scheduled), server('ZCARD', key.retrying), server('HLEN', key.held),
+    server('HLEN', key.active) - server('HEXISTS', key.active, ''), server('HLEN', key.blocked),
+    server('HLEN', key.succeeded), server('HLEN', key.failed), server('HLEN', key.cancelled),
+  }
+end
+
 -- The member of a job set aside because nobody who came by knew its task: sorted by task.
 function place.aside(task, id)
   return string.char(#task) .. task .. id

@@ -12,6 +12,17 @@ function record.head(raw)
   return at
 end
 
+-- Whether nothing in its options matters to the end of a run that succeeds: no series, no expiry, no retention of its own.
+function record.is_light(raw)
+  local flags, at = string.byte(raw) - 64, 8
+  if bit.band(flags, 1) == 0 then return true end
+  if bit.band(flags, 2) > 0 then at = at + 6 end
+  if bit.band(flags, 4) > 0 then at = at + 6 end
+  if bit.band(flags, 8) > 0 then at = at + 1 + string.byte(raw, at) end
+  local options = cmsgpack.unpack(string.sub(raw, at + 4, at + 3 + struct.unpack('>I4', raw, at)))
+  return options.again == nil and options.expires == nil and options.keep == nil
+end
+
 -- Whether this release wrote it: a newer one leaves other letters.
 function record.known(raw)
   local letter = string.byte(raw)

@@ -30,10 +30,18 @@ function run.is_last(job, word)
 end
 
 -- `word`: succeeded, ended (succeeded, in a cron series), retried, postponed, failed, cancelled, stalled or returned, and `timeout:`
--- before it where its time was up. `text`: result, error or reason. `after`: ms to wait, or the next due time of a cron series.
+-- before it where its time was up, and `keep:MS:` or `keep:true:` before all where its task says how long it is kept. `text`: result, error or reason. `after`: ms to wait, or the next due time of a cron series.
 -- The caller has taken the id out of `active`.
 function run.leave(id, raw, lease, word, text, after)
   local job, known = record.read(id, raw), counts.read(id)
+  local own, bare = string.match(word, '^keep:(%w+):(.*)$')
+  if own then
+    word = bare
+    if job.options.keep == nil then
+      job.options.keep = own == 'true' or tonumber(own)
+      server('HSET', key.jobs, id, record.write(job))
+    end
+  end
   local stop = server('HGET', key.stops, id)
   if stop then
     server('HDEL', key.stops, id)

@@ -6,7 +6,7 @@ local steer = {}
 -- The job that is meant, where it stands, and for a twin its change. False: that life is over.
 function steer.find(id, want)
   local raw = server('HGET', key.jobs, id)
-  if not raw then return nil end
+  if not raw or not record.known(raw) then return nil end
   local job = record.read(id, raw)
   local stands, number = string.match(want, '^(%l+) (%d+)$')
   if stands then
@@ -20,8 +20,8 @@ function steer.find(id, want)
   if want == '' or tonumber(want) == job.life then return job, place.status(id) end
   local twin, how = life.twin(id)
   if twin and tonumber(want) == twin.life then return twin, 'blocked', how end
-  -- A handle of a series acts on the series, in whatever life that is.
-  if job.options.again then return job, place.status(id) end
+  -- A handle of a series acts on the series, in whatever life that is; one of a second job that was merged on what it is in.
+  if job.options.again or life.was_merged(counts.read(id), tonumber(want)) then return job, place.status(id) end
   return false
 end
 

@@ -46,7 +46,7 @@ function take.next(n, knows)
         end
       end
     end
-    more = more or #unknown > 500
+    more = more or #unknown > 100
     if more or #ids >= n then break end
   end
   return ids, raws, unknown, more

@@ -1,5 +1,5 @@
 -- tick: all that time brings, in one slice: fenced workers, expired and due jobs, retention; claims and renewals do it in passing
---@use record emit place counts keep life run mover waker due
+--@use record emit place counts keep life run mover waker due holding
 local tick = { wanted = {} }
 
 -- After a silence, or a backward step of the clock, nobody can be blamed for not having renewed: all leases begin anew.
@@ -160,6 +160,7 @@ function tick.slice(lease, nexts, limit)
   due.promote(limit)
   local more = keep.prune_all(2)
   mover.step()
+  holding.pass()
   local overdue = server('ZRANGE', key.timers, 0, 0, 'WITHSCORES')[2]
   return overdue ~= nil and tonumber(overdue) <= now, more
 end
