@@ -63,7 +63,7 @@ class BaseQueue:
         self._settings = told(retention, settings)
         self._said = {"max_payload": max_payload, "retention": retention, "clock": clock, **settings}
         self._shaper = Shaper((add_time(self.defaults.terms),), max_payload)
-        self._blocking = Link(self.keys, connection, Registry(), clock)
+        self._blocking = Link(self.keys, connection, Registry(name), clock)
 
     @property
     def connection(self) -> Connection:

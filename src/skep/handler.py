@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias
+from weakref import WeakSet
 
 import msgspec
 
@@ -87,15 +88,19 @@ class Handler:
         self.store_result = running.store_result
         self.retry_on = running.retry_on
         self.fail_on = running.fail_on
-        self._annotated = function
+        self.declared = function
 
     def bind(self, data: bytes) -> dict[str, Any]:  # noqa: ARG002 - the other kinds read it
         """What `function` is called with, by name. `InvalidData` names what does not fit."""
         return {}
 
+    def binder(self) -> Callable[[bytes], dict[str, Any]]:
+        """What does the same as `bind` for one job after the other."""
+        return self.bind
+
     def encode(self, result: Any) -> bytes:
         """A result as JSON. What cannot be written is `InvalidData` or `ResultTooLarge`: no retry would mend it."""
-        if not self.store_result:
+        if result is None or not self.store_result:
             return NULL
         try:
             return encode(result, "result", MAX_RESULT)
@@ -105,7 +110,7 @@ class Handler:
     @cached_property
     def read_result(self) -> Callable[[bytes], Any]:
         """Reads a result as the return annotation of the function says."""
-        return result_reader(self._annotated)
+        return result_reader(self.declared)
 
 
 class QueueHandler(Handler):
@@ -127,6 +132,13 @@ class TaskHandler(Handler):
     def bind(self, data: bytes) -> dict[str, Any]:
         """The arguments in a job's data, as annotations say. `InvalidData` names the parameter that does not fit."""
         return self.parameters.read(data)
+
+    def binder(self) -> Callable[[bytes], dict[str, Any]]:
+        """Without looking the parameters up each time; annotations that nobody can tell yet are told with each job."""
+        try:
+            return self.parameters.read
+        except InvalidOption:
+            return self.bind
 
 
 class FailureHandler(Handler):
@@ -191,15 +203,17 @@ def read_failed(data: bytes, queue: str = "") -> JobRecord:
 
 
 class Registry:
-    """The handlers of a queue in this process, by task. A queue and its twin share one.
+    """The handlers of a queue in this process, by task. A queue and its twin share one, under the queue's name.
 
     `version` grows with every handler that is added: a worker that runs already learns of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self.name = name
         self._handlers: dict[str, Handler] = {}
         self.version = 0
         self.lifespan: Callable[..., Any] | None = None
+        registries.add(self)
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())
@@ -221,6 +235,10 @@ class Registry:
         """What the setting `on_failure` says: tasks that have a failure handler, "*" for the queue's own."""
         found = (name for name in self._handlers if name == FAILURE or name.startswith(f"{FAILURE}:"))
         return {name.partition(":")[2] or "*": True for name in found}
+
+
+registries: WeakSet[Registry] = WeakSet()
+"""All of this process: where a child process finds the handler that it is to run."""
 
 
 def task_name(name: object, function: Callable[..., Any]) -> str:

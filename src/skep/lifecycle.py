@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -146,8 +146,7 @@ def join(keys: Keys, worker: str, *, lease: int, info: Mapping[str, Any]) -> Cal
     return Call(scripts.join, keys.all, (worker, lease, packed), int, laned=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True, gc=False):
     """One claim of a life: what a worker is given, and what it names the run by."""
 
     id: str
@@ -239,13 +238,15 @@ def note(keys: Keys, notes: Sequence[tuple[str, bytes, str, bytes | str, str, in
 
 def leave_run(keys: Keys, worker: str, ends: Sequence[tuple[Run, Outcome]]) -> Call[list[bool]]:
     """active -> wherever each outcome leads, for all runs that ended since the last trip. False: that run was over."""
-    args: list[Arg] = [worker]
-    said = [(run, *words(outcome)) for run, outcome in ends]
-    for (lease, word), alike in groupby(said, lambda end: (end[0].lease, end[1])):
-        group = list(alike)
-        args += (lease, word, len(group))
-        for run, _, after, text in group:
-            args += (run.id, text) if word == "succeeded" else (run.id, text, after)
+    args: list[Any] = [worker]
+    last_lease, last_word, counted = b"", "", 0
+    for run, outcome in ends:
+        word, after, text = words(outcome)
+        if word != last_word or run.lease != last_lease:
+            last_lease, last_word, counted = run.lease, word, len(args) + 2
+            args += (last_lease, word, 0)
+        args[counted] += 1
+        args += (run.id, text) if word == "succeeded" else (run.id, text, after)
     return Call(scripts.leave_run, keys.all, args, lambda said: [letter == 121 for letter in said], again=True)
 
 

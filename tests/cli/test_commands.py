@@ -13,7 +13,7 @@ import pytest
 from skep import Queue, Worker
 from skep.testing import Server
 from tests.cli.conftest import SKEP, Start
-from tests.embedded.people import a_plain_environment
+from tests.embedded.people import a_plain_environment, end
 
 EVIL = "\x1b[2J\x07evil\r\n\u202e\x9b"
 
@@ -208,6 +208,57 @@ def test_all_that_match_are_acted_on_without_asking_where_yes_is_said(skep: Run,
     assert mail.counts().waiting == 1
 
 
+@pytest.mark.parametrize(("answer", "left"), [("y", 0), ("n", 2)])
+def test_what_destroys_in_bulk_asks_on_a_terminal(mail: Queue, skep_url: str, answer: str, left: int) -> None:
+    mail.add_many(range(2))
+    ours, theirs = pty.openpty()
+    os.write(ours, f"{answer}\n".encode())
+
+    done = subprocess.run(
+        [SKEP, "remove", "mail", "--status", "waiting"],
+        stdin=theirs,
+        env=os.environ | {"SKEP_URL": skep_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    os.close(ours)
+    os.close(theirs)
+    assert done.stdout.startswith("remove all jobs of mail with status=waiting? [y/N] ")
+    assert done.returncode == (1 if left else 0)
+    assert mail.counts().waiting == left
+
+
+def test_output_that_nobody_reads_to_its_end_is_no_crash(mail: Queue, skep_url: str) -> None:
+    mail.add_many([{"x": "y" * 2000}] * 200)
+
+    done = subprocess.run(
+        ["sh", "-c", f"{SKEP} jobs mail --limit 200 --json | head -n 1"],
+        env=os.environ | {"SKEP_URL": skep_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""
+
+
+def test_what_the_terminal_cannot_write_is_written_as_an_escape(mail: Queue, skep_url: str) -> None:
+    mail.add(1, id="caf\u00e9")
+
+    done = subprocess.run(
+        [SKEP, "jobs", "mail"],
+        env=os.environ | {"SKEP_URL": skep_url, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "caf\\xe9" in done.stdout
+
+
 def test_a_queue_is_paused_and_resumed_once_each(skep: Run, mail: Queue) -> None:
     mail.add(1)
 
@@ -269,6 +320,22 @@ def test_the_doctor_tells_where_the_embedded_server_is_and_starts_none(tmp_path:
     assert str(folder) in done.stdout
     assert "does not run" in done.stdout
     assert not folder.exists()
+
+
+def test_the_doctor_tells_that_the_embedded_server_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    words = [SKEP, "doctor", "--json", "--url", f"embedded://{folder}"]
+    try:
+        with Queue("mail", f"embedded://{folder}") as mail:
+            mail.add(1)
+            done = subprocess.run(words, cwd=tmp_path, env=a_plain_environment(), capture_output=True, check=True)
+    finally:
+        end(folder)
+
+    told = json.loads(done.stdout)
+    assert (told["folder"], told["running"]) == (str(folder), True)
+    assert told["persistence"] == "append-only file, everysec"
+    assert told["findings"] == []
 
 
 def test_a_server_that_is_away_is_told_of_in_words(skep: Run, tmp_path: Path) -> None:

@@ -121,6 +121,20 @@ def test_what_does_not_fit_names_its_parameter(function: Callable[..., Any], dat
     assert caught.value.path == named
 
 
+def test_a_default_is_left_to_the_function_and_is_the_very_object_it_has() -> None:
+    def collect(item: int, into: list[int] = []) -> Any: ...  # noqa: B006 - such functions exist
+
+    assert of(collect).read(b'{"item":1}') == {"item": 1}
+    assert of(collect).read(b'{"item":1,"into":[2]}') == {"item": 1, "into": [2]}
+
+
+def test_a_name_that_is_called_otherwise_now_is_read_beside_those_that_are_not() -> None:
+    parameters = of(greet, language="lang")
+
+    assert parameters.read(b'{"user_id":1,"language":"fr"}') == {"user_id": 1, "lang": "fr"}
+    assert parameters.read(b'{"user_id":1,"lang":"fr"}') == {"user_id": 1, "lang": "fr"}
+
+
 def test_a_new_parameter_with_a_default_and_one_without_annotation_are_fine() -> None:
     assert of(greet).read(b'{"user_id":1}') == {"user_id": 1}
     assert of(bare).read(b'{"a":[1]}') == {"a": [1]}

@@ -104,10 +104,6 @@ MUTANTS: dict[str, tuple[str, str]] = {
         "        if n:\n            self._bring_back",
         "        if False:\n            self._bring_back",
     ),
-    "to the letter: jobs set aside are taken directly": (
-        "if self.jobs[id].ripe][:n]",
-        "][:n]",
-    ),
     "priority is ignored": ("key=lambda job: (job.priority, job.place)", "key=lambda job: job.place"),
     "drop forgets T": ("self.jobs, self.twins = {}, {}", "self.jobs = {}"),
     "to the letter: only the end of a run repeats a series": (

@@ -191,7 +191,7 @@ def test_the_rounds_find_each_bug_that_is_put_back_into_the_scripts(server: Serv
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_no_wake_up_is_lost_in_thousands_of_rounds(server: Server, seed: int) -> None:
-    _, lost = play(server, f"long {seed}", 150, seed=seed)
+    _, lost = play(server, f"long {seed}", 45, seed=seed)
 
     assert lost == ""
 
@@ -199,7 +199,7 @@ def test_no_wake_up_is_lost_in_thousands_of_rounds(server: Server, seed: int) ->
 @pytest.mark.long
 @pytest.mark.timeout(200)
 def test_no_job_set_aside_is_forgotten_in_hundreds_of_rounds(server: Server) -> None:
-    _, lost = play_aside(server, "long aside", 60)
+    _, lost = play_aside(server, "long aside", 30)
 
     assert lost == ""
 

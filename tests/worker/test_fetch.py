@@ -171,6 +171,27 @@ def test_several_workers_share_jobs_and_each_job_runs_once(queue: Served) -> Non
     assert sorted(ran) == list(range(300))
 
 
+def test_all_slots_are_filled_by_claims_for_a_part_of_them_each(queue: Served) -> None:
+    running: set[int] = set()
+    full: list[asyncio.Event] = []
+
+    @queue.task()
+    async def go(i: int) -> None:
+        mine = asyncio.Event()
+        full.append(mine)
+        running.add(i)
+        if len(running) >= 120:
+            for event in full:
+                event.set()
+        await mine.wait()
+
+    queue.add_many([{"i": i} for i in range(130)], "go")
+    with Worker(queue, concurrency=120):
+        until(lambda: queue.counts().succeeded == 130)
+
+    assert running == set(range(130))
+
+
 def test_a_full_worker_hands_the_wake_up_on_to_one_that_has_room(two: tuple[Served, Served]) -> None:
     first, second = two
     released = asyncio.Event()

@@ -125,6 +125,27 @@ def test_a_worker_that_was_taken_for_dead_stops_its_runs_and_begins_anew(queue: 
     assert queue.tally(id) == (2, 0, 1, 0)
 
 
+def test_a_worker_that_was_taken_for_dead_tells_its_hooks_of_each_run_that_stalled(queue: Served) -> None:
+    told: list[WorkerEvent] = []
+    worker = Worker(queue, lease=1)
+    worker.on("stalled")(told.append)
+
+    @queue.task()
+    async def slow() -> None:
+        if not current_job().stalls:
+            await asyncio.sleep(60)
+
+    with worker:
+        id = queue.add("slow")
+        until(lambda: queue.status(id) == "active")
+        lease = queue.look(id).lease
+        assert lease is not None
+        queue.send(lifecycle.leave(queue.keys, lease.worker, died=True))
+        queue.ended(id)
+
+    assert [(event.queue, event.job.id) for event in told if event.job] == [(queue.name, id)]
+
+
 def test_a_dead_workers_jobs_wait_again_when_its_lease_is_over(queue: Served) -> None:
     @queue.task()
     async def go() -> str:

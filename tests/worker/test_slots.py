@@ -23,6 +23,28 @@ def test_who_asks_first_gets_all_that_is_free() -> None:
     on_a_loop(go())
 
 
+def test_a_claim_is_for_half_of_many_slots_so_that_the_others_can_run_meanwhile() -> None:
+    async def go() -> None:
+        slots = Slots(200)
+        asker = slots.enter(40)
+        asker.hungry = True
+
+        assert [await slots.take(asker), slots.take_now(asker), slots.take_now(asker)] == [100, 100, 0]
+
+    on_a_loop(go())
+
+
+def test_a_claim_for_few_slots_is_not_made_smaller() -> None:
+    async def go() -> None:
+        slots = Slots(60)
+        asker = slots.enter(40)
+        asker.hungry = True
+
+        assert [await slots.take(asker), slots.take_now(asker)] == [50, 10]
+
+    on_a_loop(go())
+
+
 def test_slots_that_are_released_in_one_turn_are_granted_together() -> None:
     async def go() -> None:
         slots = Slots(10)

@@ -420,3 +420,14 @@ def test_wrong_options_of_a_worker_are_refused(queue: Served, option: str, value
 def test_a_worker_without_a_queue_is_refused() -> None:
     with pytest.raises(InvalidOption, match="at least one queue"):
         Worker()
+
+
+def test_a_task_says_how_long_its_jobs_are_kept_where_they_do_not_say_it_themselves(queue: Served) -> None:
+    @queue.task(options=JobOptions(keep=False))
+    async def gone() -> None: ...
+
+    dropped, kept = queue.add("gone"), queue.add("gone", keep=True)
+    with Worker(queue):
+        until(lambda: queue.status(kept) == "succeeded" and not queue.known(dropped))
+
+    assert queue.status(kept) == "succeeded"

@@ -58,10 +58,17 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit codes: 0 done, 1 not done, 2 wrong usage."""
+    output.prepare()
     args = parser().parse_args(argv)
     args.argv = sys.argv[1:] if argv is None else list(argv)
     try:
         code: int = args.run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 1
+    except BrokenPipeError:
+        output.abandon()
+        return 1
     except SkepError as error:
         output.complain(str(error))
         return 2 if isinstance(error, InvalidOption | InvalidData) else 1

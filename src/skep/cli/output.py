@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from io import TextIOWrapper
 from itertools import zip_longest
 from typing import Any
 
 LONGEST_CELL = 60
 NOTHING = "-"
+
+
+def prepare() -> None:
+    """What the encoding of the output has no sign for is written as an escape, too."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def abandon() -> None:
+    """Nobody reads on, as behind `| head`: what is left to be written goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def shown(value: object) -> str:

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--concurrency", type=int, metavar="N", help="so many runs at once (10)")
     parser.add_argument("--processes", type=_processes, default=1, metavar="N", help="so many worker processes (1)")
+    parser.add_argument("--executor", choices=("thread", "process"), help="where handlers run (thread)")
     parser.add_argument(
         "--lease", type=float, metavar="S", help="seconds after which a silent worker counts as dead (30)"
     )
@@ -76,6 +77,12 @@ def assemble(found: list[Any], args: argparse.Namespace) -> Any:
     queues = tuple(dict.fromkeys(named))
     worker = workers[0] if workers else Worker(*queues)
     worker.queues = queues
-    said = {name: getattr(args, name) for name in ("concurrency", "lease", "grace") if getattr(args, name) is not None}
-    worker.options = replace(worker.options, **said, burst=args.burst or worker.options.burst)
+    said = {
+        name: getattr(args, name)
+        for name in ("concurrency", "executor", "lease", "grace")
+        if getattr(args, name) is not None
+    }
+    # Child processes import what this process has imported.
+    modules = tuple(dict.fromkeys([*args.imports, *(name.partition(":")[0] for name in args.targets)]))
+    worker.options = replace(worker.options, **said, burst=args.burst or worker.options.burst, modules=modules)
     return worker

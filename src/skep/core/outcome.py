@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: most runs end so, and it would take them twice as long to say it
 class Succeeded:
     """The handler returned. `result` is JSON. `next_due`: of a cron series, when it runs next (ms).
 
@@ -67,6 +67,11 @@ class Returned:
 
 
 Outcome = Succeeded | Retried | Postponed | Failed | Cancelled | Stalled | Returned
+
+
+def kept(outcome: Outcome, keep: int) -> Outcome:
+    """The same end, of a job that is to be kept so long if that ends its life."""
+    return replace(outcome, keep=keep) if isinstance(outcome, Succeeded | Failed | Cancelled) else outcome
 
 
 def words(outcome: Outcome) -> tuple[str, int | str, bytes | str]:

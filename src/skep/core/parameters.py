@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from skep.core.codec import decode, reader
+from skep.core.unset import UNSET
 from skep.errors import InvalidData, InvalidOption, WrongData
 
 Parameter = inspect.Parameter
@@ -69,8 +70,39 @@ class Parameters:
             except InvalidOption as error:
                 raise InvalidOption(f"annotation of {self.task}({name})", error.value, error.wanted) from error
 
-    def read(self, data: bytes) -> dict[str, Any]:
-        """What the function is to be called with. `InvalidData` names the parameter that does not fit."""
+    @cached_property
+    def read(self) -> Callable[[bytes], dict[str, Any]]:
+        """Reads what the function is to be called with. `InvalidData` names the parameter that does not fit."""
+        take = self._reader_of_all()
+        if take is None:
+            return self._read_each
+        asdict, read_each, partly = msgspec.structs.asdict, self._read_each, len(self.required) < len(self.names)
+
+        def read(data: bytes) -> dict[str, Any]:
+            try:
+                given = asdict(take(data))
+            except Exception:  # noqa: BLE001 - one by one they tell what is wrong, or read what is called otherwise
+                return read_each(data)
+            return {name: value for name, value in given.items() if value is not UNSET} if partly else given
+
+        return read
+
+    def _reader_of_all(self) -> Callable[[bytes], msgspec.Struct] | None:
+        """All at once, for a tenth of the time that one by one takes; None where msgspec knows not all of the types."""
+        if self.takes_more:
+            return None
+        hints = types_of(self._function)
+        fields = [
+            (name, hints.get(name, Any)) if name in self.required else (name, hints.get(name, Any), UNSET)
+            for name in self.names
+        ]
+        try:
+            shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True, gc=False)
+            return reader(shape)
+        except Exception:  # noqa: BLE001 - names or types that cannot be fields; one by one they may well be read
+            return None
+
+    def _read_each(self, data: bytes) -> dict[str, Any]:
         read, readers = dict[str, Any](), self._readers
         more = readers.get(self.takes_more) if self.takes_more else None
         for said, raw in self._taken_apart(data).items():

@@ -17,7 +17,7 @@ from skep import errors
 from skep.core import record
 from skep.core.duration import to_ms
 from skep.core.job import NOTHING, JobError, Known, Lease, decode_known, encode_error
-from skep.core.outcome import Cancelled, Failed, Outcome, Postponed, Retried, Returned, Succeeded
+from skep.core.outcome import Cancelled, Failed, Outcome, Postponed, Retried, Returned, Stalled, Succeeded
 from skep.core.record import Record
 from skep.core.retry import Backoff, RetryPolicy, after_failure
 from skep.lifecycle import Run
@@ -39,6 +39,14 @@ class Cause(Enum):
     CANCEL = auto()
     RETURN = auto()  # the worker stops
     LOST = auto()  # it is no longer ours
+
+
+class FailedInChild(Exception):
+    """A run in a child process ended like this; the text is the traceback from there."""
+
+    def __init__(self, trace: str, outcome: Outcome) -> None:
+        super().__init__(trace)
+        self.outcome = outcome
 
 
 class Place(Protocol):
@@ -84,26 +92,19 @@ class Interrupter(Protocol):
 class Attempt:
     """One run of a job here, as its executor, its handler and its end see it."""
 
-    __slots__ = (
-        "_callbacks",
-        "_data_at",
-        "_head",
-        "_job",
-        "_known",
-        "begun",
-        "cause",
-        "deadline",
-        "error",
-        "executor",
-        "handle",
-        "misfit",
-        "place",
-        "plan",
-        "rules",
-        "run",
-        "seat",
-        "worker",
-    )
+    # Here and not in `__init__`, which runs for every job: most of these are never set.
+    executor: Interrupter | None = None
+    handle: Any = None
+    seat: Seat | None = None
+    begun = False
+    misfit = False
+    cause: Cause | None = None
+    deadline: float | None = None
+    error: BaseException | None = None
+    _head: Record | None = None
+    _known: Known | None = None
+    _job: CurrentJob | None = None
+    _callbacks: list[Callable[[], object]] | None = None
 
     def __init__(self, place: Place, worker: str, run: Run, plan: Plan, rules: Rules, data_at: int) -> None:
         self.place = place
@@ -111,19 +112,7 @@ class Attempt:
         self.run = run
         self.plan = plan
         self.rules = rules
-        self.executor: Interrupter | None = None
-        self.handle: Any = None
-        self.seat: Seat | None = None
-        self.begun = False
-        self.misfit = False
-        self.cause: Cause | None = None
-        self.deadline: float | None = None
-        self.error: BaseException | None = None
         self._data_at = data_at
-        self._head: Record | None = None
-        self._known: Known | None = None
-        self._job: CurrentJob | None = None
-        self._callbacks: list[Callable[[], object]] | None = None
 
     # What its handler may see of it.
 
@@ -247,17 +236,32 @@ class Attempt:
         except Exception as error:  # noqa: BLE001 - the result's own code may raise anything while it is written
             self.error = error
             return self._failed(describe(error, "permanent"), error)
-        return Succeeded(text) if self._is_plain else Succeeded(text, self._next_due())
+        if self.run.record[0] & record.OPTIONS:
+            return Succeeded(text, self._next_due())
+        return Succeeded(text)
 
     def raised(self, error: BaseException) -> Outcome:
         """Its handler ended with this."""
         self.error = error
+        if isinstance(error, FailedInChild):
+            return error.outcome
         try:
             return self._raised(error)
         except Exception:
             log.exception("job %r: its failure could not be judged", self.id)
             told = JobError(type=type(error).__name__, message="its failure could not be judged", kind="permanent")
             return Failed(encode_error(told))
+
+    def stalled(self, told: JobError) -> Outcome:
+        """Its process died of this."""
+        return Stalled(encode_error(told), self._next_due())
+
+    def refused(self, told: JobError) -> Outcome:
+        """Its process could not load the handler, for this reason."""
+        if self.cause is not None:
+            return self.raised(RuntimeError(told.message))
+        self.error = error = RuntimeError(told.traceback)
+        return self._failed(told, error)
 
     def _raised(self, error: BaseException) -> Outcome:
         match self.cause:
@@ -315,12 +319,8 @@ class Attempt:
             return RetryPolicy(rules.retries, rules.backoff)
         return RetryPolicy(rules.retries, Backoff("fixed", rules.chosen_ms(self.known.failures + 1, error)))
 
-    @property
-    def _is_plain(self) -> bool:
-        return not self.run.record[0] & record.OPTIONS
-
     def _next_due(self) -> int | None:
         """Of a cron series, when its next life is due."""
-        if self._is_plain:
+        if not self.run.record[0] & record.OPTIONS:
             return None
         return next_due_of(self.head, self.known.began or self.started)

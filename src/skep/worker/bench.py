@@ -10,6 +10,7 @@ from skep.worker.attempt import Attempt
 from skep.worker.deadlines import Deadlines
 from skep.worker.executors.base import Executor
 from skep.worker.executors.loop import LoopExecutor
+from skep.worker.executors.processes import ProcessExecutor
 from skep.worker.executors.threads import ThreadExecutor
 from skep.worker.hooks import Hooks, WorkerEvent
 from skep.worker.options import WorkerOptions
@@ -33,6 +34,10 @@ class Bench:
         self._threads = threads
         self._on_loop: Executor = LoopExecutor(options.middleware)
         self._in_threads: Executor = LoopExecutor(options.middleware, threads.call) if options.middleware else threads
+        self.processes = processes = ProcessExecutor(options, self.deadlines.watch)
+        self._in_processes: Executor = (
+            LoopExecutor(options.middleware, processes.call) if options.middleware else processes
+        )
 
     def launch(self, attempt: Attempt) -> None:
         """Begins a run."""
@@ -40,16 +45,21 @@ class Bench:
         if timeout is not None:
             attempt.deadline = deadline = monotonic() + timeout
             self.deadlines.watch(deadline)
-        (self._on_loop if attempt.plan.is_async else self._in_threads).start(attempt)
-        if "started" in self.hooks:
+        plan = attempt.plan
+        if plan.source is not None:
+            self._in_processes.start(attempt)
+        else:
+            (self._on_loop if plan.is_async else self._in_threads).start(attempt)
+        if "started" in self.hooks.by_kind:
             self.hooks.tell(WorkerEvent("started", attempt.queue, attempt.job))
 
     def trouble(self, error: Exception, queue: str | None = None) -> None:
         """Something goes wrong in the worker itself."""
         self.hooks.tell(WorkerEvent("error", queue, trouble=error))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Nothing more is run."""
         self.deadlines.close()
         self._on_loop.close()
         self._threads.close()
+        await self.processes.closed()

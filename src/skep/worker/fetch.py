@@ -47,6 +47,10 @@ class Fetch:
     async def listen_once(self) -> None:
         """Waits for the marker while the queue is idle."""
         await self._idle.wait()
+        # What the last claim gave, and what becomes of it, goes first: who added it may wait for its result.
+        await asyncio.sleep(0)
+        if not self._idle.is_set():
+            return
         try:
             taken = await self._station.store.listen([self._station.keys.wake], LISTEN)
         except SkepError:
@@ -59,6 +63,7 @@ class Fetch:
     def wake(self) -> None:
         """There may be something to claim, and maybe nobody else knows."""
         self._woken.set()
+        self._idle.clear()
         self._slots.pass_over(self._asker)
 
     def pause(self) -> None:

@@ -58,22 +58,22 @@ class Hooks:
     """The functions that want to be told, by what they want to be told of. They are called on the worker's loop."""
 
     def __init__(self) -> None:
-        self._hooks: dict[str, list[Callable[[WorkerEvent], Any]]] = {}
+        self.by_kind: dict[str, list[Callable[[WorkerEvent], Any]]] = {}
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def add(self, kind: str, hook: Callable[[WorkerEvent], Any]) -> None:
         """One more."""
-        self._hooks.setdefault(kind, []).append(hook)
+        self.by_kind.setdefault(kind, []).append(hook)
 
     def __contains__(self, kind: str) -> bool:
-        return kind in self._hooks
+        return kind in self.by_kind
 
     def __bool__(self) -> bool:
-        return bool(self._hooks)
+        return bool(self.by_kind)
 
     def tell(self, event: WorkerEvent) -> None:
         """Calls them. What they raise is logged: it must not reach the run that it is told of."""
-        for hook in self._hooks.get(event.type, ()):
+        for hook in self.by_kind.get(event.type, ()):
             try:
                 given = hook(event)
                 if inspect.isawaitable(given):

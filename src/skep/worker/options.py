@@ -11,7 +11,7 @@ from skep.core.duration import to_ms
 from skep.errors import InvalidOption
 from skep.worker.middleware import Middleware
 
-ExecutorName = Literal["thread"]
+ExecutorName = Literal["thread", "process"]
 EXECUTORS: tuple[str, ...] = get_args(ExecutorName)
 
 MOST_SLOTS = 100_000
@@ -23,7 +23,10 @@ class WorkerOptions:
     """How a worker works. Durations are seconds or timedeltas.
 
     concurrency   so many runs at once, over all its queues; a slot costs a thread where handlers are `def`
-    executor      where `def` handlers run unless their task says otherwise: "thread"
+    executor      where handlers run unless their task says otherwise: "thread" (those that are `def`), "process"
+    max_jobs_per_child  after so many runs a child process is replaced; each start costs some tenths of a second
+    max_rss       and when it uses more bytes of memory than this
+    modules       what a child process imports before the module of a handler
     lease         so long after its last word a worker counts as dead, and its jobs wait again; it renews every
                   sixth of that, at most 5 s apart: a short lease finds a death sooner and costs more renewals
     grace         so long a stopping worker lets its runs go on before it hands them back
@@ -39,12 +42,19 @@ class WorkerOptions:
     burst: bool = False
     middleware: Sequence[Middleware] = ()
     log_level: int = 10
+    max_jobs_per_child: int | None = None
+    max_rss: int | None = None
+    modules: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not _is_number_of_slots(self.concurrency):
             raise InvalidOption("concurrency", self.concurrency, f"a whole number from 1 to {MOST_SLOTS:,}")
         if self.executor is not None and self.executor not in EXECUTORS:
             raise InvalidOption("executor", self.executor, f"one of {', '.join(map(repr, EXECUTORS))}")
+        for name in ("max_jobs_per_child", "max_rss"):
+            most = getattr(self, name)
+            if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+                raise InvalidOption(name, most, "a whole number of one or more, or None")
         if self.lease_ms < SHORTEST_LEASE:
             raise InvalidOption("lease", self.lease, "at least 1 second, such as 30")
         to_ms("grace", self.grace)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from skep.core.duration import to_ms
 from skep.core.retry import Backoff, Chooser, RetryPolicy
 from skep.handler import Handler
+from skep.worker.executors.wire import Source
 
 log = logging.getLogger("skep.worker")
 
@@ -21,7 +22,7 @@ read_backoff = lru_cache(maxsize=1024)(Backoff.read)
 @dataclass(frozen=True, slots=True)
 class Rules:
     """How a run may take its time and fail: settled when it is claimed. The job's word goes first, then its task's, its
-    queue's, and what is built in. `timeout` is in seconds; `chooser` is a task's own way to choose a back-off.
+    queue's, and what is built in. `timeout` is in seconds, `keep` in ms; `chooser` is a task's own back-off.
     """
 
     retries: int = RetryPolicy().retries
@@ -29,6 +30,7 @@ class Rules:
     chooser: Chooser | None = None
     timeout: float | None = None
     max_logs: int = MOST_LOGS
+    keep: int | None = None
 
     def under(self, terms: Mapping[str, Any]) -> Rules:
         """These rules where `terms`, as a record or `JobOptions` says them, do not know better."""
@@ -41,6 +43,8 @@ class Rules:
             own["timeout"] = terms["timeout"] / 1000 if terms["timeout"] else None
         if "max_logs" in terms:
             own["max_logs"] = int(terms["max_logs"])
+        if "keep" in terms:
+            own["keep"] = None if terms["keep"] is False else terms["keep"]
         return replace(self, **own) if own else self
 
     def chosen_ms(self, failures: int, error: BaseException) -> int:
@@ -68,19 +72,39 @@ class Gate(Protocol):
 class Plan:
     """A handler, ready to be called for one job after the other."""
 
-    __slots__ = ("_fail_on", "_retry_on", "bind", "encode", "function", "gate", "is_async", "rules", "wants_job")
+    __slots__ = (
+        "_chooser",
+        "_fail_on",
+        "_own_terms",
+        "_retry_on",
+        "bind",
+        "encode",
+        "function",
+        "gate",
+        "is_async",
+        "rules",
+        "source",
+        "wants_job",
+    )
 
     def __init__(self, handler: Handler, queue_terms: Mapping[str, Any]) -> None:
         self.function = handler.function
-        self.bind = handler.bind
+        self.bind = handler.binder()
         self.encode = handler.encode
         self.is_async = handler.is_async
         self.wants_job = handler.wants_job
         self.gate: Gate | None = None
+        self.source: Source | None = None  # where it runs in a child process: where that finds it
         self._retry_on = handler.retry_on
         self._fail_on = handler.fail_on
-        rules = Rules().under(queue_terms).under(handler.options.terms)
-        self.rules = rules if handler.backoff is None else replace(rules, chooser=handler.backoff)
+        self._own_terms = handler.options.terms
+        self._chooser = handler.backoff
+        self.rules = self.rules_under(queue_terms)
+
+    def rules_under(self, queue_terms: Mapping[str, Any]) -> Rules:
+        """What its task says, and its queue where the task says nothing."""
+        rules = Rules().under(queue_terms).under(self._own_terms)
+        return rules if self._chooser is None else replace(rules, chooser=self._chooser)
 
     def is_final(self, error: BaseException) -> bool:
         """Whether its task says that this error is not worth a retry."""

@@ -37,6 +37,9 @@ LAST_WORDS = 5.0
 LOOK = 0.2
 """Seconds between two looks at whether a burst is over."""
 
+SETTINGS_REST = 5.0
+"""Seconds between two looks at the settings of a queue."""
+
 LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "note": logging.INFO}
 
 
@@ -61,6 +64,7 @@ class Runtime:
         self._tether = tether
         self._loop = asyncio.get_running_loop()
         self._bench = Bench(options, hooks)
+        self._bench.processes.lifespan = lifespan
         self._stations: list[Station] = []
         self._fetches: list[Fetch] = []
         self._upkeeps: list[Upkeep] = []
@@ -161,6 +165,7 @@ class Runtime:
             self._every(station, 0, fetch.listen_once)
             self._every(station, 0, upkeep.run_when_wanted)
             self._every(station, self._options.lease_ms / 6000, upkeep.run_once)
+            self._every(station, SETTINGS_REST, station.read_settings)
         if self._owns_process:
             self._watchdog = Watchdog(self._stations, self._options.lease_ms / 1000)
         for connection, store in self._stores:
@@ -206,7 +211,7 @@ class Runtime:
             await self._leave(station)
         for _, store in self._stores:
             await store.close()
-        self._bench.close()
+        await self._bench.close()
         await self._stack.aclose()
         log.info("stopped")
 

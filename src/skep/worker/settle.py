@@ -122,7 +122,7 @@ def _trips(ends: Iterable[End]) -> Iterator[list[End]]:
                 yield batch
             batch, size, worker = [], 0, attempt.worker
         batch.append(end)
-        if isinstance(outcome, Succeeded):
+        if type(outcome) is Succeeded:
             size += len(outcome.result)
         elif isinstance(outcome, Failed | Retried):
             size += len(outcome.error)

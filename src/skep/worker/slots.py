@@ -7,6 +7,11 @@ from itertools import count
 
 MOST_A_TRIP = 500
 
+FEW = 50
+"""A claim is for half of all slots at most: while those run, the server fills the others. But for so many it is not
+made smaller: trips for fewer would cost more than both sides gain by working at the same time.
+"""
+
 
 class Asker:
     """A queue's place in the line for slots: `hungry` while something may wait there, not `open` while it is paused."""
@@ -27,6 +32,7 @@ class Slots:
     def __init__(self, total: int) -> None:
         self.total = total
         self.free = total
+        self._most = min(MOST_A_TRIP, max(FEW, -(-total // 2)))
         self._loop = asyncio.get_running_loop()
         self._askers: list[Asker] = []
         self._turns = count(1)
@@ -95,7 +101,7 @@ class Slots:
                 first.asking.set_result(self._share(first, line))
 
     def _share(self, first: Asker, line: list[Asker]) -> int:
-        slots = min(-(-self.free // len(line)), MOST_A_TRIP)
+        slots = min(-(-self.free // len(line)), self._most)
         self.free -= slots
         first.turn = next(self._turns)
         return slots

@@ -13,7 +13,7 @@ from typing import Any
 
 from skep import lifecycle, views
 from skep.core.job import JobError, encode_error
-from skep.core.outcome import Failed, Outcome, Returned
+from skep.core.outcome import Failed, Outcome, Returned, kept
 from skep.core.record import FIRST_LETTER, TASK, read_head
 from skep.lifecycle import Claimed, Renewed, Run, Wanted
 from skep.store.aio import AsyncStore
@@ -30,6 +30,9 @@ log = logging.getLogger("skep.worker")
 
 LAST_SLICES = 200
 """So much upkeep a worker that goes does at most for what it leaves behind: others go on with the rest."""
+
+PLAIN = FIRST_LETTER + TASK
+"""What the record of a job begins with that has a task, and nothing else said of it."""
 
 
 class Station:
@@ -65,6 +68,7 @@ class Station:
 
     async def join(self) -> Post:
         """Registers under a new name."""
+        await self.read_settings()
         lease = self.bench.options.lease_ms
         post = Post(monotonic() + lease / 1000)
         await self.store.send(views.enrol(self.keys))
@@ -79,6 +83,10 @@ class Station:
         while self.post is None and self._joining is not None:
             await asyncio.shield(self._joining)
         return self.post or await self.join()
+
+    async def read_settings(self) -> None:
+        """Learns by which settings of the queue runs go from now on."""
+        self.repertoire.go_by(await self.store.send(views.settings(self.keys)))
 
     def info(self) -> Mapping[str, Any]:
         """What it tells of itself."""
@@ -113,15 +121,15 @@ class Station:
             self.upkeep(claimed.wanted)
 
     def _start(self, worker: str, run: Run) -> None:
-        raw, flags = run.record, run.record[0] - FIRST_LETTER
-        if flags == TASK:
+        raw, plans = run.record, self.repertoire.plans
+        if raw[0] == PLAIN:
             at = 8 + raw[7]
-            plan = self.repertoire.plans[raw[8:at]]
+            plan = plans[raw[8:at]]
             rules = plan.rules
         else:
             try:
                 head, at = read_head(raw)
-                plan = self.repertoire.plans[head.task.encode()]
+                plan = plans[head.task.encode()]
                 rules = plan.rules.under(head.options)
             except Exception as error:  # noqa: BLE001 - whatever another release wrote, its run must end
                 self._set_aside(worker, run, error)
@@ -149,14 +157,14 @@ class Station:
 
     def ended(self, attempt: Attempt, outcome: Outcome) -> None:
         """An attempt is over. What a lost one says, nobody hears."""
-        bench = self.bench
+        bench, gate = self.bench, attempt.plan.gate
         bench.runs.discard(attempt)
         bench.slots.release()
-        gate = attempt.plan.gate
         if gate is not None:
             gate.leave(attempt)
         if attempt.cause is not Cause.LOST:
-            self._settler.end(attempt, outcome)
+            keep = attempt.rules.keep
+            self._settler.end(attempt, outcome if keep is None else kept(outcome, keep))
 
     def note(self, attempt: Attempt, kind: str, text: bytes | str, level: str) -> None:
         """Progress or a log line, from any thread."""
@@ -171,8 +179,12 @@ class Station:
     def settled(self, ends: Sequence[End], said: Sequence[bool]) -> None:
         """Ends were answered."""
         if self.post is not None:
+            held = self.post.held
             for attempt, _ in ends:
-                self.post.forget(attempt.id, attempt.run.lease)
+                run = attempt.run
+                # The id may run here again already, under another lease.
+                if held.get(run.id) == run.lease:
+                    del held[run.id]
         self.bench.teller.ended(ends, said)
 
     def running(self) -> list[str]:
@@ -208,6 +220,9 @@ class Station:
             return
         log.warning("%s: this worker (%s) was taken for dead; its runs are stopped", self.queue, post.name)
         self.post = None
+        if "stalled" in self.bench.hooks:
+            for attempt in self._mine():
+                self.bench.hooks.tell(WorkerEvent("stalled", self.queue, attempt.job))
         self._stop_all()
         if not self.stopping:
             self._joining = self.bench.loop.create_task(self._rejoin())

@@ -33,8 +33,9 @@ class Teller:
     def ended(self, ends: Sequence[tuple[Attempt, Outcome]], said: Sequence[bool]) -> None:
         """These ends were answered. What was refused is not told: it is another worker's run by now."""
         logs = log.isEnabledFor(self._level)
+        quiet = not logs and "succeeded" not in self._hooks
         for (attempt, outcome), taken in zip(ends, said, strict=False):
-            if taken:
+            if taken and not (quiet and type(outcome) is Succeeded):
                 kind = "cancelled" if _was_stopped(attempt, outcome) else WORDS[type(outcome)]
                 if isinstance(outcome, Failed) and kind == "failed":
                     self._log_failure(attempt, outcome)

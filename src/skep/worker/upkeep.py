@@ -11,7 +11,7 @@ from skep.worker.series import due_of
 from skep.worker.station import Station
 
 MOST_SLICES = 100
-"""Slices in one pass: what is left then waits for the next one, so that other work of the server is not held up."""
+"""Slices in one pass. Where more is left, another pass begins at once: who waits for this one does not wait for all."""
 
 
 class Upkeep:
@@ -39,6 +39,7 @@ class Upkeep:
                 self._nexts[each.key] = due_of(each)
             if not done.more and not self._nexts:
                 return
+        self._wanted.set()
 
     async def run_when_wanted(self) -> None:
         """A pass as soon as a due time is wanted."""

@@ -13,8 +13,10 @@ from typing import Any, Self, TypeVar
 
 from skep.errors import InvalidOption, ServerUnavailable
 from skep.worker.every import FIRST_REST, LONGEST_REST
+from skep.worker.executors.source import refuse_while_importing
 from skep.worker.hooks import Hooks, check_kind
 from skep.worker.lifespan import Lifespan
+from skep.worker.litter import rare_looks
 from skep.worker.middleware import Middleware
 from skep.worker.options import WorkerOptions
 from skep.worker.runtime import Runtime
@@ -47,6 +49,8 @@ class Worker:
         burst: bool = False,
         middleware: Sequence[Middleware] = (),
         log_level: int = logging.DEBUG,
+        max_jobs_per_child: int | None = None,
+        max_rss: int | None = None,
     ) -> None:
         """`WorkerOptions` explains each option."""
         if not queues:
@@ -60,6 +64,8 @@ class Worker:
             burst=burst,
             middleware=middleware,
             log_level=log_level,
+            max_jobs_per_child=max_jobs_per_child,
+            max_rss=max_rss,
         )
         self._hooks = Hooks()
         self._lifespan: Lifespan | None = None
@@ -95,7 +101,7 @@ class Worker:
     def run(self) -> None:
         """Serves until SIGTERM or SIGINT, finishes for `grace`, hands the rest back; at a second signal, at once."""
         self._tether = tether()
-        with asyncio.Runner(loop_factory=new_loop) as runner:
+        with rare_looks(), asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(self._run())
 
     async def serve(self) -> None:
@@ -129,6 +135,7 @@ class Worker:
         await self._end()
 
     def __enter__(self) -> Self:
+        refuse_while_importing()
         ready: concurrent.futures.Future[None] = concurrent.futures.Future()
         thread = threading.Thread(target=self._run_beside, args=(ready,), name="skep-worker", daemon=True)
         thread.start()
@@ -191,6 +198,7 @@ class Worker:
     async def _start(self, *, owns_process: bool) -> None:
         if self._runtime is not None:
             raise InvalidOption("worker", self, "one use at a time: this one serves already")
+        refuse_while_importing()
         self._prepare()
         runtime = Runtime(
             self.queues,

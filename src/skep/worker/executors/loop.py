@@ -11,10 +11,7 @@ from skep.worker.attempt import Attempt, Cause
 from skep.worker.context import current
 from skep.worker.middleware import Middleware, chain
 
-
-async def call_handler(attempt: Attempt) -> Any:
-    """What an `async def` handler returns."""
-    return await attempt.call()
+Call = Callable[[Attempt], Awaitable[Any]]
 
 
 class LoopExecutor:
@@ -23,7 +20,7 @@ class LoopExecutor:
     def __init__(
         self,
         middleware: Sequence[Middleware] = (),
-        call: Callable[[Attempt], Awaitable[Any]] = call_handler,
+        call: Call = Attempt.call,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._middleware = middleware
@@ -32,7 +29,8 @@ class LoopExecutor:
     def start(self, attempt: Attempt) -> None:
         """Begins a run."""
         attempt.executor = self
-        attempt.handle = self._loop.create_task(self._run(attempt))
+        # As the loop would, but for a name that it has to make up; and never one that is run before others are begun.
+        attempt.handle = asyncio.Task(self._run(attempt), loop=self._loop, name=attempt.run.id)
 
     def interrupt(self, attempt: Attempt, cause: Cause) -> None:  # noqa: ARG002 - a task knows one way to be told
         """Cancels its task. One that has not begun finds its cause when it does."""
