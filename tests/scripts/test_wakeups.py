@@ -176,13 +176,13 @@ def test_each_deliberate_bug_of_the_protocol_is_one_place_of_the_scripts(bug: st
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_rounds_find_each_bug_that_is_put_back_into_the_scripts(server: Server, bug: str) -> None:
     _, swap = BUGS[bug]
     played = play_aside if "set-aside" in bug else play
 
-    _, lost = played(server, f"bug {bug}", 200, bug=swap)
+    _, lost = played(server, f"bug {bug}", 500, bug=swap)
 
     assert lost
 
