@@ -5,7 +5,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from skep import Queue
 from skep.spark import session
+from skep.spark.at import store_at
+from skep.store.sync import Store
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +25,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield made
     made.stop()
+
+
+@pytest.fixture
+def store(skep_url: str) -> Iterator[Store]:
+    store = store_at(skep_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def mail(skep_url: str) -> Iterator[Queue]:
+    with Queue("mail") as queue:
+        yield queue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +15,6 @@ from skep.core.keys import Keys
 from skep.core.outcome import Retried, Returned
 from skep.errors import EventsTrimmed, HistoryForked, HistoryOff
 from skep.spark import decode, feed
-from skep.spark.at import store_at
 from skep.spark.feed import Feed, Offsets, Slice
 from skep.spark.schema import EVENT, ArrowSchema, arrow_schema
 from skep.store.sync import Store
@@ -26,19 +25,6 @@ from tests.support.hand import Hand
 
 SCHEMA = arrow_schema(EVENT)
 KEYS = Keys("mail")
-
-
-@pytest.fixture
-def store(skep_url: str) -> Iterator[Store]:
-    store = store_at(skep_url)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def mail(skep_url: str) -> Iterator[Queue]:
-    with Queue("mail") as queue:
-        yield queue
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from skep import Queue, lifecycle, views
 from skep.core.keys import Keys
 from skep.errors import InvalidOption, StagingGone
 from skep.spark import staging, written
-from skep.spark.at import store_at
 from skep.spark.options import WriteOptions
 from skep.spark.staging import BadRows, Staged, Stager, WritePlan, decide, move_all
 from skep.spark.writer import RowsWriter
@@ -42,19 +41,6 @@ plan = staging.WritePlan(queue="mail", write="w1")
 staging.decide(store, plan, [staging.Staged(sys.argv[2], int(sys.argv[3]))])
 os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-@pytest.fixture
-def store(skep_url: str) -> Iterator[Store]:
-    store = store_at(skep_url)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def mail(skep_url: str) -> Iterator[Queue]:
-    with Queue("mail") as queue:
-        yield queue
 
 
 @pytest.fixture

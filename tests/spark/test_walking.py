@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,24 +9,10 @@ from pyspark.sql.types import StructType
 
 from skep import Queue
 from skep.spark import walking
-from skep.spark.at import store_at
 from skep.spark.schema import LIVE, arrow_schema
 from skep.spark.walking import JobsOf, Picked
 from skep.store.sync import Store
 from tests.support.hand import Hand
-
-
-@pytest.fixture
-def store(skep_url: str) -> Iterator[Store]:
-    store = store_at(skep_url)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def mail(skep_url: str) -> Iterator[Queue]:
-    with Queue("mail") as queue:
-        yield queue
 
 
 def rows(store: Store, picked: Picked | None = None, columns: str = "") -> list[dict[str, Any]]:

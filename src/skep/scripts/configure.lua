@@ -3,7 +3,7 @@
 -- KEYS  queue, ...   every key of the queue
 -- ARGV  now, call, name, value, ...   value: '' takes a setting back
 -- gives '1' if anything changed
---@use calls emit waker
+--@use calls emit
 local kept = calls.before(now, call)
 if kept then return kept end
 -- Handlers of other workers stay registered: they go with `forget_failure_handlers()` only.

@@ -20,6 +20,7 @@ from skep.store.aio import AsyncStore
 from skep.worker.attempt import Attempt, Cause
 from skep.worker.bench import Bench
 from skep.worker.hooks import WorkerEvent
+from skep.worker.leaving import leave
 from skep.worker.plan import Rules
 from skep.worker.post import Post
 from skep.worker.repertoire import Repertoire
@@ -27,9 +28,6 @@ from skep.worker.served import Served
 from skep.worker.settle import End, Settler
 
 log = logging.getLogger("skep.worker")
-
-LAST_SLICES = 200
-"""So much upkeep a worker that goes does at most for what it leaves behind: others go on with the rest."""
 
 PLAIN = FIRST_LETTER + TASK
 """What the record of a job begins with that has a task, and nothing else said of it."""
@@ -99,11 +97,7 @@ class Station:
             self._joining.cancel()
         if self.post is not None:
             post, self.post = self.post, None
-            more = await self.store.send(lifecycle.leave(self.keys, post.name))
-            for _ in range(LAST_SLICES):
-                if more:
-                    upkept = await self.store.send(lifecycle.upkeep(self.keys))
-                    more = upkept.more and not upkept.wanted
+            await self.store.run(leave(self.keys, post.name))
             self.joined(post.name, True)
 
     # Runs.

@@ -17,9 +17,9 @@ from time import monotonic
 
 import msgspec
 
-from skep import lifecycle
 from skep.errors import SkepError
 from skep.store.sync import Store
+from skep.worker.leaving import leave
 from skep.worker.tether import VARIABLE, Post, read_post
 
 log = logging.getLogger("skep.supervisor")
@@ -36,9 +36,6 @@ HURRY = 10.0
 """Seconds after a second signal after which it is killed."""
 
 READ = 65_536
-
-LAST_SLICES = 200
-"""So much upkeep a worker that goes does at most for what it leaves behind: others go on with the rest."""
 
 
 class Child:
@@ -224,12 +221,7 @@ def hand_back(posts: Sequence[Post], died: bool) -> None:
     for post in posts:
         store = Store(post.connection)
         try:
-            more = store.send(lifecycle.leave(post.keys, post.worker, died=died))
-            for _ in range(LAST_SLICES):
-                if more:
-                    upkept = store.send(lifecycle.upkeep(post.keys))
-                    # The next due time of a cron series is told by a worker: it goes on from here.
-                    more = upkept.more and not upkept.wanted
+            store.run(leave(post.keys, post.worker, died=died))
         except SkepError as error:
             log.warning("%s: the runs of %s wait for the end of its lease: %s", post.queue, post.worker, error)
         finally:
